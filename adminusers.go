@@ -127,7 +127,7 @@ func (a *admin) listUsers(ctx context.Context, _ struct{}) ([]listedUser, error)
 			if err != nil {
 				return nil, err
 			}
-			shown, err := newListedUser(tx, u, slugs, now, a.engine.ends)
+			shown, err := newListedUser(tx, u, slugs, now, a.engine.sessionLimits)
 			if err != nil {
 				return nil, err
 			}
@@ -162,7 +162,7 @@ func withInvited(tx Tx, list []listedUser, slugs map[uint32]string, now instant)
 	return list, nil
 }
 
-func newListedUser(tx Tx, u *user, slugs map[uint32]string, now instant, ends sessionEnds) (shown listedUser, err error) {
+func newListedUser(tx Tx, u *user, slugs map[uint32]string, now instant, limits sessionLimits) (shown listedUser, err error) {
 	shown = listedUser{
 		ID: &u.ID, Email: u.Email, Name: u.Name, Members: []listedMember{}, Invitations: []listedInvite{}, Operator: u.Operator,
 		CreatedAt: u.CreatedAt, LoggedInAt: u.LoggedInAt, DisabledAt: u.Disabled, LockedAt: u.Locked,
@@ -185,7 +185,7 @@ func newListedUser(tx Tx, u *user, slugs map[uint32]string, now instant, ends se
 	if err != nil {
 		return shown, err
 	}
-	open, err := sessionsOf(tx, u.ID, now, ends)
+	open, err := sessionsOf(tx, u.ID, now, limits)
 	shown.SecondFactor, shown.Sessions = f != nil, len(open)
 	return shown, err
 }

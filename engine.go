@@ -49,13 +49,13 @@ type engine struct {
 	eventsDropped   atomic.Int64 // moment when a sweep last dropped old events
 	sessionsDropped atomic.Int64 // moment when a sweep last dropped ended sessions
 
-	ends sessionEnds // when sessions of the panel end
+	sessionLimits sessionLimits // when sessions of the panel end
 }
 
 // newEngineBy makes an engine that takes the time from c.
 func newEngineBy(c *wallClock, s Store, newSeed func() seed) *engine {
 	w := watch(s)
-	return &engine{store: w, clock: c, seed: newSeed, slices: &w.slices, sizes: usualSizes(), migrations: theMigrations(), ends: usualEnds(), log: slog.New(slog.DiscardHandler)}
+	return &engine{store: w, clock: c, seed: newSeed, slices: &w.slices, sizes: usualSizes(), migrations: theMigrations(), sessionLimits: usualSessionLimits(), log: slog.New(slog.DiscardHandler)}
 }
 
 // now returns the moment for reads and the operator's commands, also while the clock

@@ -92,17 +92,17 @@ type exchange struct {
 	started time.Time
 	request request
 
-	number    int // of the route in api.routes; -1: none
-	scope     string
-	admitted  version   // of the settings, at the latest when the key was read
-	noQuery   fault     // of the query, if there is none in the URL
-	requestID [1]string // as a header value
-	idGiven   bool      // the client sent it
-	allowance allowance
-	held      heldUnits
-	rest      *partedBody              // nil: the body is one part
-	visit     interface{ fail(error) } // what the panel knows of its request; nil: it is the API's
-	status    int
+	number       int // of the route in api.routes; -1: none
+	scope        string
+	admitted     version   // of the settings, at the latest when the key was read
+	noQuery      fault     // of the query, if there is none in the URL
+	requestID    [1]string // as a header value
+	idGiven      bool      // the client sent it
+	allowance    allowance
+	held         heldUnits
+	rest         *partedBody              // nil: the body is one part
+	panelRequest interface{ fail(error) } // what the panel knows of its request; nil: it is the API's
+	status       int
 
 	// For the log; "" if unknown.
 	route, key, user, organization, code string
@@ -277,8 +277,8 @@ func (x *exchange) Write(text []byte) (int, error) { return len(text), nil }
 // fail answers with an error. The client gets only what publicError lets through; the
 // cause of a 5xx is logged.
 func (x *exchange) fail(err error) {
-	if x.visit != nil {
-		x.visit.fail(err)
+	if x.panelRequest != nil {
+		x.panelRequest.fail(err)
 		return
 	}
 	e := x.note(err)

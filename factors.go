@@ -18,7 +18,7 @@ func withCode[T any](ctx context.Context, l *logins, m *member, code, requestID 
 	}
 	result, err = write(ctx, l.engine, m.org, now, func(t *txn) (result T, err error) {
 		t.by, t.requestID = creator{Type: byUser, ID: m.user.ID}, requestID
-		again, err := t.people.stillIn(m, l.engine.ends)
+		again, err := t.people.stillIn(m, l.engine.sessionLimits)
 		if err != nil {
 			return result, err
 		}

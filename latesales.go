@@ -52,7 +52,7 @@ func errBeforePurchase() *apiError {
 
 // expireLate expires those points of a late sale that have expired by now, each at its
 // own moment. It returns the sale as it is then.
-func (sa *salesTxn) expireLate(list []party, s *sale) (*sale, error) {
+func (sa *salesTxn) expireLate(list []affectedAccount, s *sale) (*sale, error) {
 	for _, p := range list {
 		if p.Due > sa.t.now {
 			continue

@@ -330,7 +330,7 @@ func (l *logins) forgive(u *user) {
 // logInCode makes a full session of a half one.
 func (l *logins) logInCode(ctx context.Context, in *codeGiven, now instant) (*loggedIn, error) {
 	hash := tokenHash(in.Half)
-	half, err := view(ctx, l.engine.store, func(tx Tx) (*session, error) { return liveSession(tx, hash, now, l.engine.ends) })
+	half, err := view(ctx, l.engine.store, func(tx Tx) (*session, error) { return liveSession(tx, hash, now, l.engine.sessionLimits) })
 	if err == nil && (half == nil || half.Kind != sessionHalf) {
 		err = errLoggedOut
 	}
@@ -401,7 +401,7 @@ func (l *logins) reprove(ctx context.Context, m *member, password, requestID str
 	}
 	_, err := write(ctx, l.engine, m.org, now, func(t *txn) (any, error) {
 		t.by, t.requestID = creator{Type: byUser, ID: m.user.ID}, requestID
-		again, err := t.people.stillIn(m, l.engine.ends)
+		again, err := t.people.stillIn(m, l.engine.sessionLimits)
 		if err != nil {
 			return nil, err
 		}
@@ -452,7 +452,7 @@ func (l *logins) changePassword(ctx context.Context, m *member, old, next, reque
 	}
 	token, err = write(ctx, l.engine, m.org, now, func(t *txn) (string, error) {
 		t.by, t.requestID = creator{Type: byUser, ID: m.user.ID}, requestID
-		again, err := t.people.stillIn(m, l.engine.ends)
+		again, err := t.people.stillIn(m, l.engine.sessionLimits)
 		if err != nil {
 			return "", err
 		}
@@ -507,7 +507,7 @@ func (l *logins) noteRefused(c *claim) {
 // log-ins of users, of which the audit log is told at once and then once an hour. all says
 // that the server stops.
 func (l *logins) flush(ctx context.Context, now instant, all bool) error {
-	err := l.engine.ends.seen.flush(ctx, l.engine.store, now, all)
+	err := l.engine.sessionLimits.seen.flush(ctx, l.engine.store, now, all)
 	l.mu.Lock()
 	due := map[id]refusedLogins{}
 	for user, r := range l.refused {

@@ -21,41 +21,43 @@ import (
 // GET shows, POST changes. A POST that succeeds ends in a redirect to a page; one that
 // fails shows its page again with what was typed.
 
-func newPanel(a *api, address panelAddress, ends sessionEnds, m panelMap) *panel {
-	p := &panel{api: a, address: address, ends: ends, assets: thePanelAssets(), mux: http.NewServeMux(), pages: map[string]*panelPage{}, places: m.places, texts: m.texts, random: randomToken}
+func newPanel(a *api, address panelAddress, limits sessionLimits, m panelMap) *panel {
+	p := &panel{api: a, address: address, sessionLimits: limits, assets: thePanelAssets(), mux: http.NewServeMux(), pages: map[string]*panelPage{}, places: m.places, texts: m.texts, random: randomToken}
 	p.asked.burst, p.asked.every = askedBurst, askedEvery
 	a.requests = newRequestLog()
 	for _, each := range m.pages {
 		p.pages[each.path] = &each
 		p.mux.HandleFunc("GET "+each.path, func(w http.ResponseWriter, r *http.Request) {
-			v := w.(*exchange).visit.(*visit)
+			v := w.(*exchange).panelRequest.(*panelRequest)
 			v.route, v.need, v.page, v.r = each.path, each.need, &each, r
 			v.answer(v.open)
 		})
 	}
 	for _, each := range m.forms {
 		p.mux.HandleFunc("POST "+each.path, func(w http.ResponseWriter, r *http.Request) {
-			v := w.(*exchange).visit.(*visit)
+			v := w.(*exchange).panelRequest.(*panelRequest)
 			v.route, v.need, v.page, v.r = each.path, each.need, p.pages[each.from], r
 			v.answer(func() error { return v.submit(&each) })
 		})
 	}
-	p.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { w.(*exchange).visit.(*visit).redirect("/panel") })
+	p.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		w.(*exchange).panelRequest.(*panelRequest).redirect("/panel")
+	})
 	p.mux.HandleFunc("/panel/", noPage)
 	return p
 }
 
 // noPage answers where there is no page.
 func noPage(w http.ResponseWriter, r *http.Request) {
-	v := w.(*exchange).visit.(*visit)
+	v := w.(*exchange).panelRequest.(*panelRequest)
 	v.need, v.r = everyone, r
 	v.answer(func() error { return newError(codeRouteNotFound) })
 }
 
 // serve answers a request of the panel.
 func (p *panel) serve(x *exchange, r *http.Request) {
-	v := &visit{exchange: x, panel: p, r: r, lang: p.texts.in(acceptedLanguage(r)), status: http.StatusOK}
-	x.visit = v
+	v := &panelRequest{exchange: x, panel: p, r: r, lang: p.texts.in(acceptedLanguage(r)), status: http.StatusOK}
+	x.panelRequest = v
 	setPanelHeaders(x.Header(), p.address.isPlain())
 	if !p.address.allows(r.Host) {
 		x.fail(newError(codeWrongHost))
@@ -118,7 +120,7 @@ const (
 )
 
 // answer runs the steps that pages and forms share, and then what follows.
-func (v *visit) answer(then func() error) {
+func (v *panelRequest) answer(then func() error) {
 	err := v.identify()
 	if err == nil {
 		err = v.allow()
@@ -143,7 +145,7 @@ func (v *visit) answer(then func() error) {
 const pollHeader = "Sello-Poll"
 
 // identify finds who the session belongs to.
-func (v *visit) identify() error {
+func (v *panelRequest) identify() error {
 	token := v.panel.address.sentToken(v.r)
 	if token == "" {
 		return nil
@@ -151,7 +153,7 @@ func (v *visit) identify() error {
 	e := v.api.engine
 	settings := e.store.version()
 	return e.store.View(v.context(), func(tx Tx) (err error) {
-		if v.member, err = memberByToken(tx, token, v.request.now, v.panel.ends); err != nil || v.member == nil {
+		if v.member, err = memberByToken(tx, token, v.request.now, v.panel.sessionLimits); err != nil || v.member == nil {
 			return err
 		}
 		v.user = v.member.user.ID.String()
@@ -162,7 +164,7 @@ func (v *visit) identify() error {
 		}
 		polls := v.r.Method == http.MethodGet && v.r.Header.Get(pollHeader) != ""
 		if !v.member.locked && !polls {
-			v.panel.ends.seen.see(v.member, v.request.now)
+			v.panel.sessionLimits.seen.see(v.member, v.request.now)
 		}
 		if v.member.org != 0 {
 			if v.cfg, err = e.config(settings, tx, v.member.org); err != nil {
@@ -183,7 +185,7 @@ func (v *visit) identify() error {
 }
 
 // open shows a page.
-func (v *visit) open() error {
+func (v *panelRequest) open() error {
 	query, err := parseQuery(v.r.URL.RawQuery)
 	if err != nil {
 		return err

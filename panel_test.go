@@ -39,7 +39,7 @@ func newPanelShop(t testing.TB, with setup) *panelShop {
 func newPanelShopOn(of *shop) *panelShop {
 	s := &panelShop{shop: of, tokens: map[role]string{}, users: map[role]id{}}
 	s.api = newAPI(s.shop.engine, nil, slog.New(slog.DiscardHandler))
-	s.panel = thePanel(s.api, panelAddress{}, usualEnds())
+	s.panel = thePanel(s.api, panelAddress{}, usualSessionLimits())
 	s.api.panel = s.panel
 	s.panel.random = func() string {
 		s.made++
@@ -352,7 +352,7 @@ func TestPanelOrigin(t *testing.T) {
 // TestPanelOwnOrigin: where the panel's address is known, forms come from it to the letter.
 func TestPanelOwnOrigin(t *testing.T) {
 	t.Parallel()
-	v := &visit{panel: &panel{address: panelAddress{&url.URL{Scheme: "https", Host: "puntos.tienda.mx"}}}}
+	v := &panelRequest{panel: &panel{address: panelAddress{&url.URL{Scheme: "https", Host: "puntos.tienda.mx"}}}}
 	for _, test := range []struct {
 		reason       string
 		origin, site []string
@@ -436,7 +436,7 @@ func TestPanelEscapedPath(t *testing.T) {
 		if w := s.get(roleOwner, path); !strings.HasPrefix(w.Header().Get("Location"), want) {
 			t.Errorf("%s: %d to %s", path, w.Code, w.Header().Get("Location"))
 		}
-		v := &visit{panel: s.panel}
+		v := &panelRequest{panel: s.panel}
 		if got := v.placeAfter(path); got != path {
 			t.Errorf("after a log-in %s becomes %s", path, got)
 		}

@@ -22,8 +22,8 @@ func accountPages() []panelPage {
 var recoveryPage = &panelPage{need: anyone, template: "recovery"}
 
 func accountForms() []panelForm {
-	account := func(*visit, string) string { return "/panel/cuenta" }
-	sessions := func(*visit, string) string { return "/panel/cuenta/sesiones" }
+	account := func(*panelRequest, string) string { return "/panel/cuenta" }
+	sessions := func(*panelRequest, string) string { return "/panel/cuenta/sesiones" }
 	return []panelForm{
 		{path: "/panel/cuenta", need: anyone, from: "/panel/cuenta", members: []formMember{{name: "name"}, {name: "language"}, {name: "theme"}},
 			handle: changeAccount, done: account},
@@ -61,7 +61,7 @@ type accountView struct {
 	PIN                   bool
 }
 
-func accountPage(v *visit) (any, fillFunc) {
+func accountPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
@@ -75,7 +75,7 @@ func accountPage(v *visit) (any, fillFunc) {
 		if f != nil {
 			view.Factor, view.Recovery = true, len(f.Recovery)
 		}
-		open, err := sessionsOf(t.Tx, u.ID, t.now, v.panel.ends)
+		open, err := sessionsOf(t.Tx, u.ID, t.now, v.panel.sessionLimits)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func accountPage(v *visit) (any, fillFunc) {
 	}
 }
 
-func runPassword(v *visit) error {
+func runPassword(v *panelRequest) error {
 	from := v.arrival()
 	token, err := v.api.logins.changePassword(v.context(), v.member, v.typedText("old"), v.typedText("password"), v.auditID(), &from, v.request.now)
 	if err != nil {
@@ -103,7 +103,7 @@ type factorView struct {
 	Link     string // that an app opens
 }
 
-func factorPage(v *visit) (any, fillFunc) {
+func factorPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needProof(); !ok {
 		return to, nil
 	}
@@ -133,7 +133,7 @@ type recoveryView struct{ Codes []string }
 func (recoveryView) MarshalJSON() ([]byte, error) { return []byte("{}"), nil }
 
 // secretMember is the secret that the form's page offered.
-func secretMember(v *visit, _ string) string {
+func secretMember(v *panelRequest, _ string) string {
 	return string(appendJSONString(nil, offeredSecret(v.member, v.token)))
 }
 
@@ -146,7 +146,7 @@ func addFactor(r *request) action {
 	}
 }
 
-func runRenewRecovery(v *visit) error {
+func runRenewRecovery(v *panelRequest) error {
 	from := v.arrival()
 	codes, err := v.api.logins.renewRecovery(v.context(), v.member, v.typedText("factorCode"), v.auditID(), &from, v.request.now)
 	if err != nil {
@@ -156,7 +156,7 @@ func runRenewRecovery(v *visit) error {
 	return v.render(recoveryPage.template, recoveryView{codes})
 }
 
-func runDropFactor(v *visit) error {
+func runDropFactor(v *panelRequest) error {
 	in := &factorDropped{arrival: v.arrival(), Code: v.typedText("dropCode"), Old: v.typedText("old"), Password: v.typedText("password"), RequestID: v.auditID()}
 	token, err := v.api.logins.dropFactor(v.context(), v.member, in, v.request.now)
 	if errors.Is(err, errCodeWrong) { // the page has two forms with a code
@@ -180,13 +180,13 @@ type sessionRow struct {
 	Here bool // the one that looks
 }
 
-func sessionsPage(v *visit) (any, fillFunc) {
+func sessionsPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
 	view := &sessionsView{}
 	return view, func(t *txn) error {
-		open, err := sessionsOf(t.Tx, v.member.user.ID, t.now, v.panel.ends)
+		open, err := sessionsOf(t.Tx, v.member.user.ID, t.now, v.panel.sessionLimits)
 		for _, s := range open {
 			view.Sessions = append(view.Sessions, sessionRow{s, s.hash == v.member.hash})
 		}
@@ -200,7 +200,7 @@ func endSessions(r *request) action {
 }
 
 // Autofilled is the control of what browsers fill in for people, by what it is to them.
-func (f *frame) Autofilled(name, label, kind, as string, focus bool, value ...string) control {
+func (f *pageData) Autofilled(name, label, kind, as string, focus bool, value ...string) control {
 	c := f.Field(name, label, kind, value...)
 	if c.Auto, c.Required = as, true; focus {
 		c = f.Focused(c)
@@ -212,26 +212,26 @@ func (f *frame) Autofilled(name, label, kind, as string, focus bool, value ...st
 }
 
 // Optional is a control that may stay empty.
-func (f *frame) Optional(c control) control {
+func (f *pageData) Optional(c control) control {
 	c.Required = false
 	return c
 }
 
 // RoleText is a role in words.
-func (f *frame) RoleText(r role) string { return f.T("role." + string(r)) }
+func (f *pageData) RoleText(r role) string { return f.T("role." + string(r)) }
 
 // App is a link that opens an app for codes. Templates refuse its scheme otherwise.
-func (f *frame) App(link string) template.URL { return template.URL(link) }
+func (f *pageData) App(link string) template.URL { return template.URL(link) }
 
 // QR is such a link as a QR code; "" if it is too long, as with an e-mail of 140 bytes.
-func (f *frame) QR(link string) template.HTML { return qrPicture(link, f.T("factor.qr")) }
+func (f *pageData) QR(link string) template.HTML { return qrPicture(link, f.T("factor.qr")) }
 
 // browsers are what a User-Agent says, the more particular first.
 var browsers = [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"SamsungBrowser/", "Samsung Internet"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}}
 var systems = [][2]string{{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"}}
 
 // Browser is a User-Agent in words.
-func (f *frame) Browser(agent string) string {
+func (f *pageData) Browser(agent string) string {
 	var parts []string
 	for _, list := range [][][2]string{browsers, systems} {
 		if i := slices.IndexFunc(list, func(p [2]string) bool { return strings.Contains(agent, p[0]) }); i >= 0 {
@@ -245,11 +245,11 @@ func (f *frame) Browser(agent string) string {
 }
 
 // Languages and Themes are choices of the account.
-func (f *frame) Languages() []choiceItem {
+func (f *pageData) Languages() []choiceItem {
 	return []choiceItem{{"", f.T("account.language.shop")}, {"es", "Español"}, {"en", "English"}}
 }
 
-func (f *frame) Themes() []choiceItem {
+func (f *pageData) Themes() []choiceItem {
 	return []choiceItem{{"", f.T("account.theme.device")}, {"light", f.T("account.theme.light")}, {"dark", f.T("account.theme.dark")}}
 }
 

@@ -209,7 +209,7 @@ type selfRow struct {
 	Customer       aboutItem
 }
 
-func activityPage(v *visit) (any, fillFunc) {
+func activityPage(v *panelRequest) (any, fillFunc) {
 	view := &activityView{Since: (dayOf(v.request.now, v.cfg.zone) - activityDays + 1).start(v.cfg.zone)}
 	return view, func(t *txn) error {
 		records, err := recentActivity(t, view.Since, mostRecords)
@@ -227,7 +227,7 @@ func activityPage(v *visit) (any, fillFunc) {
 	}
 }
 
-func (v *visit) showActivity(view *activityView, names *actorNames, a activity) (err error) {
+func (v *panelRequest) showActivity(view *activityView, names *actorNames, a activity) (err error) {
 	if view.Busy, err = shown(a.Busy, func(d busyDay) (row busyRow, err error) {
 		row.busyDay = d
 		for _, by := range d.By {
@@ -282,7 +282,7 @@ func shown[T, R any](f found[T], row func(T) (R, error)) (rows found[R], err err
 }
 
 // creatorName is who made a record, in words, and where the audit log has all of theirs.
-func (v *visit) creatorName(names *actorNames, by creator) (name, log string, err error) {
+func (v *panelRequest) creatorName(names *actorNames, by creator) (name, log string, err error) {
 	shape, err := newCreatedBy(names.txn, by)
 	if err != nil {
 		return "", "", err
@@ -298,7 +298,7 @@ func (v *visit) creatorName(names *actorNames, by creator) (name, log string, er
 }
 
 // customerItem names a customer: the one that its records are of now.
-func (v *visit) customerItem(t *txn, cust id) (a aboutItem, err error) {
+func (v *panelRequest) customerItem(t *txn, cust id) (a aboutItem, err error) {
 	c, err := t.merges.owner(cust)
 	if err != nil {
 		return a, err
@@ -338,19 +338,19 @@ var activityTexts = panelTexts{
 // What the template asks for.
 
 // ActivitySince says since when was looked.
-func (f *frame) ActivitySince(v *activityView) string {
+func (f *pageData) ActivitySince(v *activityView) string {
 	return f.T("activity.since", f.LongDay(dayOf(v.Since, f.zone)))
 }
 
 // ActivityCut says that not all was looked at; BusyAbout and BusyNone how many sales are many.
-func (f *frame) ActivityCut() string {
+func (f *pageData) ActivityCut() string {
 	return f.T("activity.cut", f.Count(mostRecords), f.Count(mostRecords))
 }
-func (f *frame) BusyAbout() string { return f.T("activity.busy.about", f.Count(manyADay)) }
-func (f *frame) BusyNone() string  { return f.T("activity.busy.none", f.Count(manyADay)) }
+func (f *pageData) BusyAbout() string { return f.T("activity.busy.about", f.Count(manyADay)) }
+func (f *pageData) BusyNone() string  { return f.T("activity.busy.none", f.Count(manyADay)) }
 
 // FoundOf says how much of a list is shown; "" if that is all.
-func (f *frame) FoundOf(all int) string {
+func (f *pageData) FoundOf(all int) string {
 	if all <= activityRows {
 		return ""
 	}

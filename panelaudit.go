@@ -33,10 +33,12 @@ var auditParams = []string{"actor", "action", "subject", "from", "to"}
 const everyKind = "All"
 
 // auditKind is which entries the page shows: changes, unless its query means others.
-func (v *visit) auditKind() string { return cmp.Or(v.param("kind"), auditKindOf(v.param("action"))) }
+func (v *panelRequest) auditKind() string {
+	return cmp.Or(v.param("kind"), auditKindOf(v.param("action")))
+}
 
 // auditQuery is the page's query as parameters of the API's.
-func (v *visit) auditQuery() []pair {
+func (v *panelRequest) auditQuery() []pair {
 	params := v.params(auditParams...)
 	if kind := v.auditKind(); kind != everyKind {
 		params = append(params, pair{"kind", kind})
@@ -45,7 +47,7 @@ func (v *visit) auditQuery() []pair {
 }
 
 // auditTabs lead to each kind of entries. An action stays chosen where there are such entries.
-func (v *visit) auditTabs() (tabs []navItem) {
+func (v *panelRequest) auditTabs() (tabs []navItem) {
 	for _, kind := range []string{auditKindChange, auditKindSession, everyKind} {
 		params := slices.DeleteFunc(v.params(auditParams...), func(p pair) bool {
 			return p.name == "action" && kind != everyKind && auditKindOf(p.value) != kind
@@ -95,7 +97,7 @@ const (
 	valueShown   = 160
 )
 
-func auditPageOf(v *visit) (any, fillFunc) {
+func auditPageOf(v *panelRequest) (any, fillFunc) {
 	view := &auditView{Kind: v.auditKind(), Actor: v.param("actor"), Action: v.param("action"), Subject: v.param("subject"), From: v.param("from"), To: v.param("to"), Tabs: v.auditTabs()}
 	entries := v.ask(listAudit, append(v.auditQuery(), v.params("page")...)...)
 	return view, func(t *txn) error {
@@ -126,7 +128,7 @@ func auditPageOf(v *visit) (any, fillFunc) {
 	}
 }
 
-func (v *visit) auditRow(names *actorNames, e auditShape) (row auditRow, err error) {
+func (v *panelRequest) auditRow(names *actorNames, e auditShape) (row auditRow, err error) {
 	row = auditRow{auditShape: e}
 	row.Who, row.By = actorOf(e.Actor)
 	if e.Subject != nil {
@@ -137,7 +139,7 @@ func (v *visit) auditRow(names *actorNames, e auditShape) (row auditRow, err err
 	if row.Figures, err = v.figuresOf(names.txn, &e); err != nil {
 		return row, err
 	}
-	f := &frame{format: v.format(), visit: v, Lang: v.lang}
+	f := &pageData{format: v.format(), request: v, Lang: v.lang}
 	shown := e.Changes[:min(len(e.Changes), changesShown)]
 	row.More = len(e.Changes) - len(shown)
 	for _, c := range shown {
@@ -150,7 +152,7 @@ func (v *visit) auditRow(names *actorNames, e auditShape) (row auditRow, err err
 }
 
 // figuresOf is the amount and the points of what an entry is about; "" if it has none.
-func (v *visit) figuresOf(t *txn, e *auditShape) (string, error) {
+func (v *panelRequest) figuresOf(t *txn, e *auditShape) (string, error) {
 	f, word := v.format(), strings.TrimSuffix(strings.TrimSuffix(e.Action, ".created"), ".returned")
 	if e.Subject == nil || word != "transaction" {
 		return pointsMoved(t, f, e), nil
@@ -205,7 +207,7 @@ func pointsMoved(t *txn, f *format, e *auditShape) (text string) {
 }
 
 // fieldName is the name of a field that an action changed, in words.
-func (f *frame) fieldName(action, field string) string {
+func (f *pageData) fieldName(action, field string) string {
 	word, _, _ := strings.Cut(action, ".")
 	for _, name := range []string{"field." + word + "." + field, "field." + field} {
 		if f.Lang.has(name) {
@@ -218,7 +220,7 @@ func (f *frame) fieldName(action, field string) string {
 
 // auditValue is a value of a change as the panel's forms show it: yes or no, a number, money
 // with its currency, a moment or a day, a role or another word by its name.
-func (f *frame) auditValue(field string, value jsonText) string {
+func (f *pageData) auditValue(field string, value jsonText) string {
 	if value == "" {
 		return ""
 	}
@@ -235,7 +237,7 @@ func (f *frame) auditValue(field string, value jsonText) string {
 	return text
 }
 
-func (f *frame) auditLeaf(field string, v any) string {
+func (f *pageData) auditLeaf(field string, v any) string {
 	switch v := v.(type) {
 	case json.Number:
 		if d, err := parseDecimal(v.String()); err == nil && isMoney(field) {
@@ -265,7 +267,7 @@ var auditWords = map[string][]string{
 }
 
 // auditText is a text of a change in words.
-func (f *frame) auditText(field, text string) string {
+func (f *pageData) auditText(field, text string) string {
 	last, _, _ := strings.Cut(field[strings.LastIndex(field, ".")+1:], "[")
 	kinds := auditWords[last]
 	switch {
@@ -291,7 +293,7 @@ func (f *frame) auditText(field, text string) string {
 }
 
 // scopeText is a scope in the words of the form of a key: "Puntos: leer".
-func (f *frame) scopeText(scope string) string {
+func (f *pageData) scopeText(scope string) string {
 	resource := "resource." + resourceOf(scope)
 	if !f.Lang.has(resource) {
 		return scope
@@ -318,7 +320,7 @@ var subjectPages = map[string]string{
 }
 
 // about is what an entry is about. A customer has its name for those who may read customers.
-func (v *visit) about(names *actorNames, action, subject string) (a aboutItem, err error) {
+func (v *panelRequest) about(names *actorNames, action, subject string) (a aboutItem, err error) {
 	word, _, _ := strings.Cut(action, ".")
 	a = aboutItem{Name: tr(v.lang, "about"), ID: subject}
 	if v.lang.has("about." + word) {
@@ -407,7 +409,7 @@ const (
 var auditColumns = []string{"seq", "at", "actorType", "actorId", "actorName", "actor", "source", "action", "subject", "field", "before", "after", "requestId"}
 
 // auditExport is the log as CSV, newest first, guarded for spreadsheets.
-func auditExport(v *visit) (any, fillFunc) {
+func auditExport(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needProofOfFile(); !ok {
 		return to, nil
 	}
@@ -473,7 +475,7 @@ func writeAudit(out *csv.Writer, e *auditShape) error {
 // What the template asks for.
 
 // Actions are the choices of what was done: all of a kind that the log can tell of, in words.
-func (f *frame) Actions(kind string) []choiceItem {
+func (f *pageData) Actions(kind string) []choiceItem {
 	var items []choiceItem
 	for name := range f.Lang.texts {
 		if action, is := strings.CutPrefix(name, "action."); is && (kind == everyKind || auditKindOf(action) == kind) {
@@ -485,7 +487,7 @@ func (f *frame) Actions(kind string) []choiceItem {
 }
 
 // Action is what was done, in words: the action itself if this sello has no words for it.
-func (f *frame) Action(name string) string {
+func (f *pageData) Action(name string) string {
 	if f.Lang.has("action." + name) {
 		return f.T("action." + name)
 	}
@@ -493,7 +495,7 @@ func (f *frame) Action(name string) string {
 }
 
 // AuditWho is who did it, in words.
-func (f *frame) AuditWho(r auditRow) string {
+func (f *pageData) AuditWho(r auditRow) string {
 	switch {
 	case r.Who != "":
 		return r.Who
@@ -507,7 +509,7 @@ func (f *frame) AuditWho(r auditRow) string {
 
 // CutExport is how many entries the CSV has of those that are found; "" if it has all, or the
 // member may not have it.
-func (f *frame) CutExport(export string, total uint64) string {
+func (f *pageData) CutExport(export string, total uint64) string {
 	if export == "" || total <= mostExported {
 		return ""
 	}
@@ -515,7 +517,7 @@ func (f *frame) CutExport(export string, total uint64) string {
 }
 
 // AuditBy is the address of the list with all of a kind that one did.
-func (f *frame) AuditBy(actor, kind string) string {
+func (f *pageData) AuditBy(actor, kind string) string {
 	return withQuery(auditPath, []pair{{"actor", actor}, {"kind", kind}})
 }
 

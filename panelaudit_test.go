@@ -287,7 +287,7 @@ func TestAuditValues(t *testing.T) {
 func TestAuditWords(t *testing.T) {
 	t.Parallel()
 	format := newFormat(t, "MX", "es", "MXN")
-	frames := []*frame{{format: format, Lang: speaking("es")}, {format: format, Lang: speaking("en")}}
+	frames := []*pageData{{format: format, Lang: speaking("es")}, {format: format, Lang: speaking("en")}}
 	labelled := func(action, field string) {
 		label := frames[0].fieldName(action, field)
 		for _, step := range regexp.MustCompile(`[A-Za-z]+`).FindAllString(regexp.MustCompile(`\[[^]]*\]`).ReplaceAllString(field, ""), -1) {

@@ -26,15 +26,15 @@ func configForms() []panelForm {
 	}
 	return reviewedForms("organization", []panelForm{
 		{path: "/panel/configuracion", from: "/panel/configuracion", members: organization, handle: editing(editOrganization),
-			done: func(*visit, string) string { return "/panel/configuracion?hecho=1" }},
+			done: func(*panelRequest, string) string { return "/panel/configuracion?hecho=1" }},
 		{path: "/panel/configuracion/documento", from: "/panel/configuracion/documento", most: mostDocument, members: []formMember{wordMember("document")},
-			handle: documentAction(postedDocument), done: func(*visit, string) string { return "/panel/configuracion/documento?hecho=1" }},
+			handle: documentAction(postedDocument), done: func(*panelRequest, string) string { return "/panel/configuracion/documento?hecho=1" }},
 	})
 }
 
 // checkedPlan is whether the plan's box is checked. Only an operator's form has it: in others it
 // is left out, so that the plan stays.
-func checkedPlan(v *visit, name string) string {
+func checkedPlan(v *panelRequest, name string) string {
 	if value, _ := v.posted.get(name); value != "" || v.may(operates) {
 		return strconv.FormatBool(value != "")
 	}
@@ -76,7 +76,7 @@ type configView struct {
 	Done         bool
 }
 
-func configPage(v *visit) (any, fillFunc) {
+func configPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
@@ -104,7 +104,7 @@ type documentLine struct {
 	Text, Line string
 }
 
-func documentPage(v *visit) (any, fillFunc) {
+func documentPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
@@ -130,7 +130,7 @@ func documentPage(v *visit) (any, fillFunc) {
 }
 
 // LanguageChoice is the control of the organization's language.
-func (f *frame) LanguageChoice(value string) control {
+func (f *pageData) LanguageChoice(value string) control {
 	items := []choiceItem{{"es", f.T("word.es")}, {"en", f.T("word.en")}}
 	if value != "es" && value != "en" { // a language of the API's, as es-MX
 		items = append(items, choiceItem{value, value})

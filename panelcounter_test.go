@@ -512,7 +512,7 @@ func TestPanelFirstCommands(t *testing.T) {
 	t.Parallel()
 	s := &panelShop{shop: newShop(t, panelSetup)}
 	s.api = s.shop.served().api
-	s.panel = thePanel(s.api, panelAddress{}, s.shop.engine.ends)
+	s.panel = thePanel(s.api, panelAddress{}, s.shop.engine.sessionLimits)
 	s.api.panel = s.panel
 	b := s.browser()
 	b.want(http.StatusOK, "", b.send("GET", "/panel/entrar", nil), "<pre tabindex=\"0\">sello user invite -email ana@ejemplo.mx -role owner</pre>")

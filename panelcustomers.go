@@ -25,8 +25,8 @@ func customerPages() []panelPage {
 
 func customerForms() []panelForm {
 	const one = "/panel/clientes/{customerId}"
-	toOne := func(v *visit, id string) string { return pathOfCustomer("/panel/clientes/", v.member.role, id) }
-	back := func(v *visit, _ string) string {
+	toOne := func(v *panelRequest, id string) string { return pathOfCustomer("/panel/clientes/", v.member.role, id) }
+	back := func(v *panelRequest, _ string) string {
 		return "/panel/clientes/" + v.r.PathValue("customerId") + v.wayBack().Query()
 	}
 	byHand := []formMember{{name: "amount", kind: amountMember}, {name: "comment", must: true}, {name: "loyaltyProgramId"}, {name: "expiresAt"}}
@@ -52,7 +52,7 @@ const wayParam = "de"
 
 // wayBack is what the page, or the form that was sent, says of where it was reached from. It
 // keeps parameters of the list alone.
-func (v *visit) wayBack() wayBack {
+func (v *panelRequest) wayBack() wayBack {
 	q, _ := url.ParseQuery(cmp.Or(v.param(wayParam), v.typedText("_"+wayParam)))
 	var kept []pair
 	for _, name := range []string{"search", "status", "page"} {
@@ -84,7 +84,7 @@ type customerRow struct {
 	LastAt, Last              string // of the last purchase; "": none yet
 }
 
-func customersPage(v *visit) (any, fillFunc) {
+func customersPage(v *panelRequest) (any, fillFunc) {
 	view := &customersView{Search: v.param("search"), Status: v.param("status")}
 	view.Way = wayBack(strings.TrimPrefix(withQuery("", v.params("search", "status", "page")), "?"))
 	all := v.ask(listCustomers, v.params("search", "status", "page", "limit")...)
@@ -120,7 +120,7 @@ func customersPage(v *visit) (any, fillFunc) {
 	}
 }
 
-func customerNewPage(v *visit) (any, fillFunc) {
+func customerNewPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
@@ -226,7 +226,7 @@ func (view *customerView) showPrograms(cfg *config, shown id) {
 	}
 }
 
-func customerPage(v *visit) (any, fillFunc) {
+func customerPage(v *panelRequest) (any, fillFunc) {
 	view := &customerView{Way: v.wayBack()}
 	head, own := v.head(&view.TillHead), pair{"customerId", v.r.PathValue("customerId")}
 	movements := v.ask(listMovements, v.params("page", "loyaltyProgramId")...)
@@ -295,7 +295,7 @@ type customerEditView struct {
 	Way  wayBack
 }
 
-func customerEditPage(v *visit) (any, fillFunc) {
+func customerEditPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
@@ -319,7 +319,7 @@ type pointsView struct {
 	Left     decimal // of them today
 }
 
-func pointsPage(v *visit) (any, fillFunc) {
+func pointsPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
@@ -354,7 +354,7 @@ type mergeView struct {
 // A mergeRow is a figure of both customers, and of the one that they become.
 type mergeRow struct{ Name, Ours, Theirs, Both string }
 
-func mergePage(v *visit) (any, fillFunc) {
+func mergePage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
@@ -384,7 +384,7 @@ func mergePage(v *visit) (any, fillFunc) {
 }
 
 // compare fills in what a merge comes to, as its rehearsal found it.
-func (v *visit) compare(t *txn, view *mergeView, after *mergedShape) error {
+func (v *panelRequest) compare(t *txn, view *mergeView, after *mergedShape) error {
 	other, _ := parseID(v.typedText("from"))
 	c, err := t.customers.get(other)
 	if err != nil {
@@ -429,7 +429,7 @@ func (d *customerDetail) balanceIn(p customerProgram) decimal {
 	return 0
 }
 
-func erasePage(v *visit) (any, fillFunc) {
+func erasePage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
@@ -445,7 +445,7 @@ type pagerView struct {
 	Previous, Next string
 }
 
-func (v *visit) pager(m listMeta) pagerView {
+func (v *panelRequest) pager(m listMeta) pagerView {
 	limit := uint64(defaultLimit)
 	p := pagerView{Page: m.CurrentPage, Pages: (m.Total + limit - 1) / limit}
 	if m.HasPreviousPage {
@@ -457,7 +457,7 @@ func (v *visit) pager(m listMeta) pagerView {
 	return p
 }
 
-func (v *visit) withPage(n uint64) string {
+func (v *panelRequest) withPage(n uint64) string {
 	return withQuery(v.r.URL.EscapedPath(), append(slices.Clip(v.request.query.object), pair{"page", strconv.FormatUint(n, 10)}))
 }
 
@@ -468,12 +468,12 @@ type pagerText struct {
 }
 
 // Pager is the template's "pager".
-func (f *frame) Pager(p pagerView) pagerText {
+func (f *pageData) Pager(p pagerView) pagerText {
 	return pagerText{p, f.T("pages"), f.T("page.previous"), f.T("page.next"), f.T("page", f.Count(p.Page), f.Count(p.Pages))}
 }
 
 // Statuses are the choices of a customer's status.
-func (f *frame) Statuses(all bool) (list []choiceItem) {
+func (f *pageData) Statuses(all bool) (list []choiceItem) {
 	if all {
 		list = append(list, choiceItem{"", f.T("all")})
 	}
@@ -484,10 +484,10 @@ func (f *frame) Statuses(all bool) (list []choiceItem) {
 }
 
 // Text is a text that may be missing.
-func (f *frame) Text(s *string) string { return textOr(s, "") }
+func (f *pageData) Text(s *string) string { return textOr(s, "") }
 
 // Who is who made a record, in words.
-func (f *frame) Who(by *createdBy) string {
+func (f *pageData) Who(by *createdBy) string {
 	if by == nil {
 		return ""
 	}
@@ -588,7 +588,7 @@ var customerTexts = panelTexts{
 }
 
 // Person are the controls of what is known of a person: nil, a new one.
-func (f *frame) Person(c *customerDetail) []control {
+func (f *pageData) Person(c *customerDetail) []control {
 	if c == nil {
 		c = new(customerDetail)
 	}
@@ -600,12 +600,12 @@ func (f *frame) Person(c *customerDetail) []control {
 }
 
 // Known is a text, or a dash.
-func (f *frame) Known(s *string) string { return textOr(s, f.T("none")) }
+func (f *pageData) Known(s *string) string { return textOr(s, f.T("none")) }
 
 // Kept is the value that a form was sent with, or the page's: after a change by somebody else
 // the form says that it has seen that one.
-func (f *frame) Kept(name, value string) string {
-	if sent, ok := f.visit.posted.get(name); ok && !f.Stale() {
+func (f *pageData) Kept(name, value string) string {
+	if sent, ok := f.request.posted.get(name); ok && !f.Stale() {
 		return sent
 	}
 	return value

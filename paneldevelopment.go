@@ -37,10 +37,10 @@ var developmentTabs = []struct {
 }
 
 // Tabs are the pages of the area that the member may open.
-func (f *frame) Tabs() (list []navItem) {
+func (f *pageData) Tabs() (list []navItem) {
 	for _, tab := range developmentTabs {
-		if f.visit.may(tab.need) {
-			list = append(list, navItem{tab.path, f.T(tab.text), strings.HasPrefix(f.visit.route, tab.path)})
+		if f.request.may(tab.need) {
+			list = append(list, navItem{tab.path, f.T(tab.text), strings.HasPrefix(f.request.route, tab.path)})
 		}
 	}
 	return list
@@ -49,7 +49,7 @@ func (f *frame) Tabs() (list []navItem) {
 // A planView says why the area is empty.
 type planView struct{ Plan string }
 
-func developmentPage(v *visit) (any, fillFunc) {
+func developmentPage(v *panelRequest) (any, fillFunc) {
 	if v.planHasAPI() {
 		return redirection{keysPath}, nil
 	}
@@ -64,7 +64,7 @@ type referenceView struct {
 
 func (*referenceView) public() {}
 
-func referencePage(v *visit) (any, fillFunc) {
+func referencePage(v *panelRequest) (any, fillFunc) {
 	if !v.planHasAPI() {
 		return redirection{developmentPath}, nil
 	}
@@ -98,7 +98,7 @@ type answerItem struct {
 
 // Choice is a question of a form with what was chosen, or the given answer. The texts of the
 // answers are named after the question's.
-func (f *frame) Choice(name, label, usual string, values ...string) choiceView {
+func (f *pageData) Choice(name, label, usual string, values ...string) choiceView {
 	c := f.Field(name, label, "radio", usual)
 	v := choiceView{ID: c.ID, Name: name, Legend: c.Label, Hint: c.Hint, Fault: c.Fault, Across: true}
 	for i, value := range values {
@@ -118,11 +118,11 @@ func (f *frame) Choice(name, label, usual string, values ...string) choiceView {
 type whenView struct{ UTC, Moment, Ago string }
 
 // When shows a moment; nothing for none.
-func (f *frame) When(at instant) whenView { return whenView{f.UTC(at), f.Moment(at), f.Ago(at)} }
+func (f *pageData) When(at instant) whenView { return whenView{f.UTC(at), f.Moment(at), f.Ago(at)} }
 
 // AddressNow is where the request comes from; "" if it is not known.
-func (f *frame) AddressNow() string {
-	if a := f.visit.source(); a.IsValid() {
+func (f *pageData) AddressNow() string {
+	if a := f.request.source(); a.IsValid() {
 		return a.String()
 	}
 	return ""

@@ -29,13 +29,13 @@ type diffGroup struct {
 type diffRow struct{ Path, Label, From, To string }
 
 // Review is what the form would do that was sent; nil: none was, or it says nothing of it.
-func (f *frame) Review() *diffView {
-	view := &diffView{Digest: postedDigest(f.visit.posted)}
+func (f *pageData) Review() *diffView {
+	view := &diffView{Digest: postedDigest(f.request.posted)}
 	var would *applied
-	if done, is := f.visit.reviewed.(configChanged); is {
+	if done, is := f.request.reviewed.(configChanged); is {
 		would = done.applied
 	}
-	for _, e := range f.visit.faults {
+	for _, e := range f.request.faults {
 		if e.code == codeConfigChanged {
 			would, _ = e.context["would"].(*applied)
 			view.Conflict = true
@@ -100,7 +100,7 @@ func cutPath(path string) (part, name string) {
 var diffStep = regexp.MustCompile(`([A-Za-z]+)(?:\[([^\]]*)\])?`)
 
 // titleOf is the name of a thing in a document: "Programa club › Regla martes".
-func (f *frame) titleOf(part string) string {
+func (f *pageData) titleOf(part string) string {
 	var steps []string
 	for _, step := range diffStep.FindAllStringSubmatch(part, -1) {
 		steps = append(steps, strings.TrimSpace(f.nameOf(step[1])+" "+step[2]))
@@ -109,7 +109,7 @@ func (f *frame) titleOf(part string) string {
 }
 
 // nameOf is what people call a member of a document; its own name, where they do not.
-func (f *frame) nameOf(name string) string {
+func (f *pageData) nameOf(name string) string {
 	if f.Lang.has("doc." + name) {
 		return f.T("doc." + name)
 	}
@@ -129,7 +129,7 @@ func (f *frame) nameOf(name string) string {
 }
 
 // leaf is a value of a document in words; "" if there is none.
-func (f *frame) leaf(v any) string {
+func (f *pageData) leaf(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
@@ -154,7 +154,7 @@ func (f *frame) leaf(v any) string {
 
 // changed is a value that changes in words. A reward that is not active is archived, a webhook
 // is not, and its events may be all.
-func (f *frame) changed(path string, v any) string {
+func (f *pageData) changed(path string, v any) string {
 	if text, is := v.(string); is && strings.HasPrefix(path, "webhooks[") {
 		switch {
 		case strings.HasSuffix(path, "].status"):
@@ -167,7 +167,7 @@ func (f *frame) changed(path string, v any) string {
 }
 
 // wordOf is a word of the document in people's words, or the text itself.
-func (f *frame) wordOf(text string) string {
+func (f *pageData) wordOf(text string) string {
 	if name := "word." + text; f.Lang.has(name) {
 		return f.T(name)
 	}
@@ -179,12 +179,12 @@ func (f *frame) wordOf(text string) string {
 
 // A docControls makes the controls of a part of a document.
 type docControls struct {
-	*frame
+	*pageData
 	labels string
 }
 
 // Doc are the controls of a form whose texts' names begin so.
-func (f *frame) Doc(labels string) docControls { return docControls{f, labels} }
+func (f *pageData) Doc(labels string) docControls { return docControls{f, labels} }
 
 // Text, Figure, Area are controls with a value of a document.
 func (d docControls) Text(name, value string) control {
@@ -219,8 +219,8 @@ func (d docControls) Choice(name, value string, words ...string) control {
 
 // Stamp is that of the configuration that the form is about: that of the page, and after
 // somebody else's change the new one.
-func (f *frame) Stamp(now string) string {
-	for _, e := range f.visit.faults {
+func (f *pageData) Stamp(now string) string {
+	for _, e := range f.request.faults {
 		if e.code == codeConfigChanged {
 			return now
 		}
@@ -229,6 +229,6 @@ func (f *frame) Stamp(now string) string {
 }
 
 // Word, WholeOf and PathID are for templates: a word of a document, a number, an id of the path.
-func (f *frame) Word(r rounding) string    { return string(r) }
-func (f *frame) WholeOf(n int) string      { return strconv.Itoa(n) }
-func (f *frame) PathID(name string) string { return f.visit.r.PathValue(name) }
+func (f *pageData) Word(r rounding) string    { return string(r) }
+func (f *pageData) WholeOf(n int) string      { return strconv.Itoa(n) }
+func (f *pageData) PathID(name string) string { return f.request.r.PathValue(name) }

@@ -35,7 +35,7 @@ func reviewedForms(labels string, all []panelForm) []panelForm {
 }
 
 // reviewFirst turns a form into a rehearsal, unless its fields are those that were reviewed.
-func reviewFirst(v *visit) {
+func reviewFirst(v *panelRequest) {
 	_, asked := v.posted.get(reviewField)
 	if sent, _ := v.posted.get(reviewedField); !asked && sent != postedDigest(v.posted) {
 		v.posted = append(v.posted, pair{reviewField, "1"})
@@ -263,8 +263,8 @@ func (l docLines) of(path string) int {
 // Members of the bodies of such forms. A field that the form does not have stays as it is;
 // one that is blank is taken out.
 
-func blankOr(literal func(v *visit, name, text string) string) func(*visit, string) string {
-	return func(v *visit, name string) string {
+func blankOr(literal func(v *panelRequest, name, text string) string) func(*panelRequest, string) string {
+	return func(v *panelRequest, name string) string {
 		text, sent := v.posted.get(name)
 		if text = trimBlanks(text); text != "" {
 			return literal(v, name, text)
@@ -278,16 +278,16 @@ func blankOr(literal func(v *visit, name, text string) string) func(*visit, stri
 
 // words, figures and such are members of a body.
 func wordMember(name string) formMember {
-	return formMember{name: name, kind: madeMember, make: blankOr(func(_ *visit, _, text string) string { return string(appendJSONString(nil, text)) })}
+	return formMember{name: name, kind: madeMember, make: blankOr(func(_ *panelRequest, _, text string) string { return string(appendJSONString(nil, text)) })}
 }
 
 func figureMember(name string) formMember {
-	return formMember{name: name, kind: madeMember, make: blankOr(func(v *visit, name, text string) string { return v.amount(name, text) })}
+	return formMember{name: name, kind: madeMember, make: blankOr(func(v *panelRequest, name, text string) string { return v.amount(name, text) })}
 }
 
 // rowsMember is a list of texts, each on a line of its own.
 func rowsMember(name string) formMember {
-	return formMember{name: name, kind: madeMember, make: blankOr(func(_ *visit, _, text string) string {
+	return formMember{name: name, kind: madeMember, make: blankOr(func(_ *panelRequest, _, text string) string {
 		var rows []string
 		for row := range strings.SplitSeq(text, "\n") {
 			if row = trimBlanks(row); row != "" {
@@ -301,7 +301,7 @@ func rowsMember(name string) formMember {
 
 // boxesMember is a list of the values of those boxes, name[0], name[1] …, that are checked.
 func boxesMember(name string) formMember {
-	return formMember{name: name, kind: madeMember, make: func(v *visit, name string) string {
+	return formMember{name: name, kind: madeMember, make: func(v *panelRequest, name string) string {
 		var chosen []string
 		for i := range maxRows {
 			if value, is := v.posted.get(fmt.Sprintf("%s[%d]", name, i)); is && value != "" {
@@ -316,7 +316,7 @@ func boxesMember(name string) formMember {
 // partMember is an object, whose members' controls are called name.member; taken out if all
 // of them are blank.
 func partMember(name string, of ...formMember) formMember {
-	return formMember{name: name, kind: madeMember, make: func(v *visit, name string) string {
+	return formMember{name: name, kind: madeMember, make: func(v *panelRequest, name string) string {
 		body := v.body(of, name+".")
 		if len(body) > 0 && !slices.ContainsFunc(body, func(p pair) bool { return p.value != "null" }) {
 			return "null"

@@ -9,11 +9,11 @@ import (
 
 // panelFlags are the flags of serve and demo about the panel.
 func panelFlags(c *invocation) {
-	ends := usualEnds()
+	limits := usualSessionLimits()
 	c.set.StringVar(&c.panel, "panel", "", "`dirección` con la que se abre el panel, como https://puntos.example.mx, u off, que no lo sirve; sin ella, la propia si es de esta máquina, y si no, off")
 	c.set.BoolVar(&c.hsts, "hsts", true, "con -tls-cert, las páginas del panel dicen al navegador que use solo HTTPS con este nombre, durante un año")
-	c.set.DurationVar(&c.panelIdle, "panel-idle", ends.idle, "`tiempo` sin uso tras el que termina una sesión del panel, de al menos 5m")
-	c.set.DurationVar(&c.panelLongest, "panel-longest", ends.longest, "`tiempo` tras el que termina una sesión del panel en todo caso")
+	c.set.DurationVar(&c.panelIdle, "panel-idle", limits.idle, "`tiempo` sin uso tras el que termina una sesión del panel, de al menos 5m")
+	c.set.DurationVar(&c.panelLongest, "panel-longest", limits.longest, "`tiempo` tras el que termina una sesión del panel en todo caso")
 }
 
 // leastIdle is the least that -panel-idle may be: whoever reads a page for longer would lose

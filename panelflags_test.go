@@ -74,7 +74,7 @@ func TestPanelServed(t *testing.T) {
 		{"off", "", "127.0.0.1:8080", ""},
 		{"https://a.mx", "", "0.0.0.0:8080", "https://a.mx"},
 	} {
-		c := &invocation{panel: test.given, tlsCert: test.cert, panelIdle: usualEnds().idle, panelLongest: usualEnds().longest}
+		c := &invocation{panel: test.given, tlsCert: test.cert, panelIdle: usualSessionLimits().idle, panelLongest: usualSessionLimits().longest}
 		if err := c.checkPanel(); err != nil {
 			t.Fatal(err)
 		}

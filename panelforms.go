@@ -33,7 +33,7 @@ const mostDocument = 1 << 20
 const mostCarried = mostDocument + maxForm
 
 // submit does what a form says.
-func (v *visit) submit(f *panelForm) error {
+func (v *panelRequest) submit(f *panelForm) error {
 	if err := v.receive(cmp.Or(f.most, maxForm)); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (v *visit) submit(f *panelForm) error {
 }
 
 // receive checks where a form comes from and reads it.
-func (v *visit) receive(most int64) (err error) {
+func (v *panelRequest) receive(most int64) (err error) {
 	if v.request.now, err = v.api.engine.clock.forWriting(); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (v *visit) receive(most int64) (err error) {
 // fromPanel reports whether a form comes from a page of the panel. Where the panel's address
 // is known, the form's origin is that address to the letter: a name that leads to the same
 // server, or another port of it, is another site.
-func (v *visit) fromPanel() bool {
+func (v *panelRequest) fromPanel() bool {
 	site, origin := v.r.Header.Get("Sec-Fetch-Site"), v.r.Header.Values("Origin")
 	if own := v.panel.address.origin(); own != "" {
 		return len(origin) == 1 && origin[0] == own && (site == "" || site == "same-origin")
@@ -125,7 +125,7 @@ func parseForm(text string) (fields object, err error) {
 
 // read makes the API's request of a form, and lets its handler read it. What is wrong with
 // the fields is added to the faults.
-func (v *visit) read(f *panelForm) (*request, action) {
+func (v *panelRequest) read(f *panelForm) (*request, action) {
 	req := v.request
 	req.Request = v.r
 	body := v.body(f.members, "")
@@ -151,7 +151,7 @@ func (v *visit) read(f *panelForm) (*request, action) {
 }
 
 // body makes the members of a body of the fields whose names begin with a prefix.
-func (v *visit) body(members []formMember, prefix string) (body object) {
+func (v *panelRequest) body(members []formMember, prefix string) (body object) {
 	for _, m := range members {
 		value, _ := v.posted.get(prefix + m.name)
 		literal := ""
@@ -187,7 +187,7 @@ func (v *visit) body(members []formMember, prefix string) (body object) {
 
 // amount reads a number as people write it. What is no number stays a text, so that the API
 // says what is wrong; what can be read in two ways is asked back.
-func (v *visit) amount(name, text string) (literal string) {
+func (v *panelRequest) amount(name, text string) (literal string) {
 	if text = trimBlanks(text); text == "" {
 		return ""
 	}
@@ -204,7 +204,7 @@ func (v *visit) amount(name, text string) (literal string) {
 
 // chooseReading puts the reading that a button says in the place of the ambiguous amount. A
 // literal that is none of the two readings is ignored.
-func (v *visit) chooseReading() {
+func (v *panelRequest) chooseReading() {
 	for _, button := range []string{readingField, reviewField} {
 		name, literal, _ := strings.Cut(v.typedText(button), "=")
 		if _, both, _ := v.format().readAmount(trimBlanks(v.typedText(name))); slices.Contains(both, literal) {
@@ -220,7 +220,7 @@ const maxRows = 100
 
 // list makes an array of the rows of a list. It renumbers them, so that faults name the rows
 // as the page shows them.
-func (v *visit) list(m formMember) string {
+func (v *panelRequest) list(m formMember) string {
 	b, n := []byte{'['}, 0
 	for i := range maxRows {
 		from := fmt.Sprintf("%s[%d].", m.name, i)
@@ -275,7 +275,7 @@ type givenAnswer struct {
 
 // retry is the name that the answer to the form is kept under. Another form of the page has
 // another one.
-func (v *visit) retry() retryKey {
+func (v *panelRequest) retry() retryKey {
 	parts := [][]byte{[]byte(v.r.URL.Path)}
 	for _, p := range v.posted {
 		parts = append(parts, []byte(p.name), []byte(p.value))
@@ -287,7 +287,7 @@ func (v *visit) retry() retryKey {
 }
 
 // commit runs the action of a form in one transaction, or finds where the form led before.
-func (v *visit) commit(f *panelForm, req *request, act action) (givenAnswer, error) {
+func (v *panelRequest) commit(f *panelForm, req *request, act action) (givenAnswer, error) {
 	own, next := v.retry(), ""
 	if f.forms {
 		next = v.panel.random()
@@ -345,7 +345,7 @@ func movedBy(value any) []change {
 }
 
 // review rehearses the action of a form and shows the form's page with what it would do.
-func (v *visit) review(f *panelForm, act action) error {
+func (v *panelRequest) review(f *panelForm, act action) error {
 	done, err := rehearse(v.context(), v.api.engine, v.member.org, v.request.now, func(t *txn) (any, error) {
 		if err := v.writesAs(t); err != nil {
 			return nil, err
@@ -368,7 +368,7 @@ func (v *visit) review(f *panelForm, act action) error {
 }
 
 // guarded checks what a member may do who has a permission in part.
-func (v *visit) guarded(t *txn, need permission, guard func(*visit, *txn) error) error {
+func (v *panelRequest) guarded(t *txn, need permission, guard func(*panelRequest, *txn) error) error {
 	if guard == nil || v.member.role.may(need) == grantAll {
 		return nil
 	}
@@ -379,7 +379,7 @@ func (v *visit) guarded(t *txn, need permission, guard func(*visit, *txn) error)
 var codeProofRequired = errorCode{"proof_required", http.StatusForbidden, ""}
 
 // proved returns an error if a form needs the password and it was not given lately.
-func (v *visit) proved(f *panelForm) error {
+func (v *panelRequest) proved(f *panelForm) error {
 	if f.proof && !v.member.hasProved(v.request.now) {
 		return newError(codeProofRequired)
 	}
@@ -388,7 +388,7 @@ func (v *visit) proved(f *panelForm) error {
 
 // ledTo returns where the form led when it came before. If it came with other fields, the
 // error says where those led.
-func (v *visit) ledTo(t *txn, own retryKey, before *replay, err error) (givenAnswer, error) {
+func (v *panelRequest) ledTo(t *txn, own retryKey, before *replay, err error) (givenAnswer, error) {
 	if errors.Is(err, newError(codeIdempotencyKeyReused)) {
 		own.request = own.name // whatever the fields were
 		if before, err = t.replays.find(own); err == nil && before != nil {
@@ -402,7 +402,7 @@ func (v *visit) ledTo(t *txn, own retryKey, before *replay, err error) (givenAns
 }
 
 // change runs what a form of the member's own does in a transaction of its organization.
-func (v *visit) change(fn func(*txn) error) error {
+func (v *panelRequest) change(fn func(*txn) error) error {
 	_, err := write(v.context(), v.api.engine, v.member.org, v.request.now, func(t *txn) (any, error) {
 		if err := v.writesAs(t); err != nil {
 			return nil, err
@@ -423,8 +423,8 @@ func madeID(body []byte) string {
 
 // writesAs names the member as who writes. The form may have taken long to come: it fails if
 // the member may no longer send it.
-func (v *visit) writesAs(t *txn) error {
-	now, err := memberByToken(t.Tx, v.panel.address.sentToken(v.r), t.now, v.panel.ends)
+func (v *panelRequest) writesAs(t *txn) error {
+	now, err := memberByToken(t.Tx, v.panel.address.sentToken(v.r), t.now, v.panel.sessionLimits)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func newFormWorld(t testing.TB) *formWorld {
 func newFormWorldOn(s *panelShop) *formWorld {
 	s.api.logins.iterations = 2
 	s.api.logins.sources = newLoginLimits(1<<20, 1)
-	s.panel.ends = s.shop.engine.ends
+	s.panel.sessionLimits = s.shop.engine.sessionLimits
 	s.shop.apply(formSetup.document())
 	w := &formWorld{s, map[string]string{"hook": "crm", "userId": s.users[roleCashier].String()}}
 	h, err := s.api.logins.hash(s.shop.Context(), testPassword)

@@ -48,7 +48,7 @@ func (im *formImage) post(t testing.TB, route, sender uint8, text string) (*pane
 	a := newAPIOf(e)
 	a.trusted = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	a.logins.iterations = 2
-	p := thePanel(a, panelAddress{}, e.ends)
+	p := thePanel(a, panelAddress{}, e.sessionLimits)
 	p.server = im.world.panelShop.panel.server
 	a.panel = p
 	f := &im.routes[int(route)%len(im.routes)]

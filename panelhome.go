@@ -33,7 +33,7 @@ type todayView struct {
 
 // homePage is today, and the statistics of the last 30 days. It leads a member who may not see them
 // to what that one is here for.
-func homePage(v *visit) (any, fillFunc) {
+func homePage(v *panelRequest) (any, fillFunc) {
 	if !v.may("statistics:read") {
 		return v.firstPlace(), nil
 	}
@@ -60,7 +60,7 @@ func homePage(v *visit) (any, fillFunc) {
 }
 
 // today fills in the day's figures. In all they are those of the statistics.
-func (v *visit) today(t *txn, view *todayView) error {
+func (v *panelRequest) today(t *txn, view *todayView) error {
 	now := dayOf(v.request.now, v.cfg.zone)
 	span := []pair{{"from", now.String()}, {"to", now.String()}}
 	found, err := resultOf[statisticsShape](t, v.ask(getStatistics, span...))
@@ -112,7 +112,7 @@ func (v *visit) today(t *txn, view *todayView) error {
 const mostTiles = 3
 
 // otherTiles adds what is owed in other programs, in each one's currency.
-func (v *visit) otherTiles(t *txn, view *homeView) error {
+func (v *panelRequest) otherTiles(t *txn, view *homeView) error {
 	own := t.cfg.defaultProgram()
 	for _, p := range t.cfg.Programs {
 		if p == own || len(view.Tiles) == 4+mostTiles {
@@ -131,7 +131,7 @@ func (v *visit) otherTiles(t *txn, view *homeView) error {
 }
 
 // firstPlace leads to what the member is here for.
-func (v *visit) firstPlace() redirection {
+func (v *panelRequest) firstPlace() redirection {
 	for _, place := range v.panel.places {
 		if place.path != "/panel" && v.sees(place.need, place.part) {
 			return redirection{place.path}
@@ -141,13 +141,13 @@ func (v *visit) firstPlace() redirection {
 }
 
 // askedFigures are figures as the page's query asks for them.
-func (v *visit) askedFigures(t *txn) (*figures, error) {
+func (v *panelRequest) askedFigures(t *txn) (*figures, error) {
 	return v.figures(t, v.params("from", "to", "groupBy", "loyaltyProgramId")...)
 }
 
 // figures asks for the statistics, those of 30 days without a parameter, and for those of as
 // many days before. found is nil if a parameter has a fault.
-func (v *visit) figures(t *txn, asked ...pair) (*figures, error) {
+func (v *panelRequest) figures(t *txn, asked ...pair) (*figures, error) {
 	g := &figures{format: v.format(), lang: v.lang, points: t.cfg.defaultProgram().Currency}
 	found, err := resultOf[statisticsShape](t, v.ask(getStatistics, asked...))
 	if err != nil || len(v.faults) > 0 {
@@ -176,7 +176,7 @@ type statisticsView struct {
 	Charts                     []*chart
 }
 
-func statisticsPage(v *visit) (any, fillFunc) {
+func statisticsPage(v *panelRequest) (any, fillFunc) {
 	view := &statisticsView{From: v.param("from"), To: v.param("to"), GroupBy: v.param("groupBy"), Program: v.param("loyaltyProgramId")}
 	return view, func(t *txn) error {
 		g, err := v.askedFigures(t)
@@ -191,7 +191,7 @@ func statisticsPage(v *visit) (any, fillFunc) {
 }
 
 // charts are those that the member may see.
-func (v *visit) charts(t *txn, g *figures) ([]*chart, error) {
+func (v *panelRequest) charts(t *txn, g *figures) ([]*chart, error) {
 	list := []*chart{g.sales(), g.movedPoints(), g.owed(), g.customers(), g.tiers(t.cfg)}
 	if !v.may("keys:manage") || t.keys.planHasKeys() != nil {
 		return list, nil
@@ -215,7 +215,7 @@ func (v *visit) charts(t *txn, g *figures) ([]*chart, error) {
 }
 
 // statisticsCSV is the table of one chart as a file.
-func statisticsCSV(v *visit) (any, fillFunc) {
+func statisticsCSV(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needProofOfFile(); !ok {
 		return to, nil
 	}
@@ -244,39 +244,39 @@ func statisticsCSV(v *visit) (any, fillFunc) {
 }
 
 // TodayCut says that not all of the day was looked at.
-func (f *frame) TodayCut() string { return f.T("work.cut", f.Count(mostRead), f.Count(mostRead)) }
+func (f *pageData) TodayCut() string { return f.T("work.cut", f.Count(mostRead), f.Count(mostRead)) }
 
 // Groups are the lengths of periods; Programs those that statistics can be of.
-func (f *frame) Groups() (list []choiceItem) {
+func (f *pageData) Groups() (list []choiceItem) {
 	for _, group := range []string{groupDay, groupWeek, groupMonth} {
 		list = append(list, choiceItem{group, f.T("figure.period." + group)})
 	}
 	return list
 }
 
-func (f *frame) Programs() (list []choiceItem) {
-	if len(f.visit.cfg.Programs) < 2 {
+func (f *pageData) Programs() (list []choiceItem) {
+	if len(f.request.cfg.Programs) < 2 {
 		return nil
 	}
 	list = []choiceItem{{"", f.T("all")}}
-	for _, p := range f.visit.cfg.Programs {
+	for _, p := range f.request.cfg.Programs {
 		list = append(list, choiceItem{p.ID.String(), p.Name})
 	}
 	return list
 }
 
 // TimeNow is the time of day; Named a date of the API in words.
-func (f *frame) TimeNow() string { return f.Time(f.now) }
+func (f *pageData) TimeNow() string { return f.Time(f.now) }
 
-func (f *frame) Named(date string) string { return f.LongDay(dayNamed(date)) }
+func (f *pageData) Named(date string) string { return f.LongDay(dayNamed(date)) }
 
 // A chartView is a chart with the page that it is on.
 type chartView struct {
-	Page  *frame
+	Page  *pageData
 	Chart *chart
 }
 
-func (f *frame) Chart(c *chart) chartView { return chartView{f, c} }
+func (f *pageData) Chart(c *chart) chartView { return chartView{f, c} }
 
 // What to look at.
 
@@ -288,7 +288,7 @@ type lookout struct {
 
 // lookouts are rewards that run out and keys that expire, as far as the member may see
 // them.
-func (v *visit) lookouts(t *txn) (all []lookout, err error) {
+func (v *panelRequest) lookouts(t *txn) (all []lookout, err error) {
 	f := v.format()
 	for page := 1; ; page++ {
 		found, err := resultOf[list[rewardShape]](t, v.ask(listRewards, pair{"status", statusActive}, pair{"limit", "100"}, pair{"page", strconv.Itoa(page)}))

@@ -36,7 +36,7 @@ const (
 
 // keepForm is the form that was just sent, of so many bytes at most, or the one that came with
 // it; nil where it holds a secret, or does not come from a page of this address.
-func (v *visit) keepForm(most int64) *keptForm {
+func (v *panelRequest) keepForm(most int64) *keptForm {
 	if v.r.Method != http.MethodPost || v.posted == nil && v.receive(most) != nil {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (v *visit) keepForm(most int64) *keptForm {
 }
 
 // keptForm is the form that came with the one that was sent; nil: none.
-func (v *visit) keptForm() *keptForm {
+func (v *panelRequest) keptForm() *keptForm {
 	to := v.typedText(keptPath)
 	at, err := url.ParseRequestURI(to)
 	if err != nil || at.Scheme != "" || at.Host != "" || at.RawQuery != "" || path.Clean(at.Path) != at.Path {
@@ -76,7 +76,7 @@ func (k *keptForm) Shown() []control {
 
 // askLogIn shows the page for logging in, in place of what a form would have done. It reports
 // whether there was anything to keep.
-func (v *visit) askLogIn() bool {
+func (v *panelRequest) askLogIn() bool {
 	view := &logInView{Ended: true, Kept: v.keepForm(maxForm), To: v.typedText("ir")}
 	return (view.Kept != nil || view.To != "") && v.showFirst(codeLogInRequired, "login", view)
 }
@@ -89,7 +89,7 @@ type lockView struct {
 }
 
 // askPIN shows the page of a locked session, in place of what was asked for.
-func (v *visit) askPIN() bool {
+func (v *panelRequest) askPIN() bool {
 	view := &lockView{Kept: v.keepForm(mostCarried), To: v.typedText("ir")}
 	if v.r.Method != http.MethodPost {
 		view.To = v.r.URL.RequestURI()
@@ -99,7 +99,7 @@ func (v *visit) askPIN() bool {
 }
 
 // showFirst shows a page in place of what was asked for.
-func (v *visit) showFirst(why errorCode, name string, view any) bool {
+func (v *panelRequest) showFirst(why errorCode, name string, view any) bool {
 	v.posted, v.faults, v.status, v.code = nil, nil, why.status, why.name
 	return v.render(name, view) == nil
 }

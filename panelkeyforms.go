@@ -51,8 +51,8 @@ func keyFormPages() []panelPage {
 
 func keyForms() []panelForm {
 	made := &panelPage{keysPath + "/nueva", "keys:manage", "key-made", nil}
-	again := func(_ *visit, id string) string { return keysPath + "/" + id + "?" + madeParam + "=1" }
-	back := func(v *visit, _ string) string { return keysPath + "/" + v.r.PathValue(keyIDParam) }
+	again := func(_ *panelRequest, id string) string { return keysPath + "/" + id + "?" + madeParam + "=1" }
+	back := func(v *panelRequest, _ string) string { return keysPath + "/" + v.r.PathValue(keyIDParam) }
 	members := keyMembers()
 	all := []panelForm{
 		{path: keysPath + "/nueva", from: keysPath + "/nueva", members: members, handle: createKeyByForm, done: again, shown: made},
@@ -272,7 +272,7 @@ var keyPresets = []struct {
 	{"lectura", slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return !strings.HasSuffix(s, ":read") })},
 }
 
-func newKeyPage(v *visit) (any, fillFunc) {
+func newKeyPage(v *panelRequest) (any, fillFunc) {
 	if !v.planHasAPI() {
 		return redirection{developmentPath}, nil
 	}
@@ -300,7 +300,7 @@ type changeKeyView struct {
 }
 
 // changeKeyPage is the form with what the key is now.
-func changeKeyPage(v *visit) (any, fillFunc) {
+func changeKeyPage(v *panelRequest) (any, fillFunc) {
 	view, fill := oneKeyPage(v)
 	of, ok := view.(*keyView)
 	if !ok {
@@ -338,7 +338,7 @@ func wholeText(f *format, n *int) string {
 }
 
 // typedScopes takes the boxes that were checked, if the form was sent.
-func (v *visit) typedScopes(a *keyAnswers) {
+func (v *panelRequest) typedScopes(a *keyAnswers) {
 	if v.posted == nil {
 		return
 	}
@@ -352,15 +352,15 @@ func (v *visit) typedScopes(a *keyAnswers) {
 
 // A keyFormView is what the fields of a key's form are made from.
 type keyFormView struct {
-	Frame   *frame
+	Page    *pageData
 	Answers *keyAnswers
 }
 
 // KeyForm is the fields of a form with its answers.
-func (f *frame) KeyForm(a *keyAnswers) keyFormView { return keyFormView{f, a} }
+func (f *pageData) KeyForm(a *keyAnswers) keyFormView { return keyFormView{f, a} }
 
 // ExpiryChoice is the question when a key ends.
-func (f *frame) ExpiryChoice(a *keyAnswers) choiceView {
+func (f *pageData) ExpiryChoice(a *keyAnswers) choiceView {
 	var answers []string
 	if a.Kept {
 		answers = append(answers, expiresKept)
@@ -369,9 +369,9 @@ func (f *frame) ExpiryChoice(a *keyAnswers) choiceView {
 }
 
 // OverlapChoice is the question for how long a key goes on that is renewed.
-func (f *frame) OverlapChoice() choiceView {
+func (f *pageData) OverlapChoice() choiceView {
 	return f.Choice("overlap", "key.overlap", overlaps[0], overlaps...)
 }
 
 // Try is a command line to try a new key with; "" if it opens no list.
-func (f *frame) Try(granted []string) string { return f.visit.curlOf(granted) }
+func (f *pageData) Try(granted []string) string { return f.request.curlOf(granted) }

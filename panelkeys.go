@@ -102,7 +102,7 @@ type keysView struct {
 	Any     bool // there are keys, though the filter may choose none
 }
 
-func keysPage(v *visit) (any, fillFunc) {
+func keysPage(v *panelRequest) (any, fillFunc) {
 	if !v.planHasAPI() {
 		return redirection{developmentPath}, nil
 	}
@@ -166,7 +166,7 @@ const manyKeyEvents = 20
 // madeParam marks where a form leads that made a key.
 const madeParam = "creada"
 
-func keyPage(v *visit) (any, fillFunc) {
+func keyPage(v *panelRequest) (any, fillFunc) {
 	if !v.planHasAPI() {
 		return redirection{developmentPath}, nil
 	}
@@ -188,7 +188,7 @@ func keyPage(v *visit) (any, fillFunc) {
 }
 
 // oneKeyPage is a page with a form about one key.
-func oneKeyPage(v *visit) (any, fillFunc) {
+func oneKeyPage(v *panelRequest) (any, fillFunc) {
 	if !v.planHasAPI() {
 		return redirection{developmentPath}, nil
 	}
@@ -211,7 +211,7 @@ func oneKeyPage(v *visit) (any, fillFunc) {
 }
 
 // oneKey finds the key that the path names.
-func (v *visit) oneKey(t *txn, view *keyView) error {
+func (v *panelRequest) oneKey(t *txn, view *keyView) error {
 	k, _, err := t.keys.own(pathIDOf(v.r, keyIDParam).String(), "")
 	if err != nil {
 		return notKey(err)
@@ -232,7 +232,7 @@ func notKey(err error) error {
 
 // curlOf is a command line that a key with some scopes can be tried with; "" if no read is
 // open to it.
-func (v *visit) curlOf(granted []string) string {
+func (v *panelRequest) curlOf(granted []string) string {
 	for _, r := range v.api.routes() {
 		path, reads := strings.CutPrefix(r.pattern, "GET ")
 		if reads && r.scope != "" && !strings.Contains(path, "{") && !strings.HasSuffix(path, "/lookup") && (len(granted) == 0 || slices.Contains(granted, r.scope)) {
@@ -273,7 +273,7 @@ func shortRoute(pattern string) string {
 var idInPath = regexp.MustCompile(`\{\w+\}`)
 
 // ScopeRows are the rows of the table of permissions, with those checked that are granted.
-func (f *frame) ScopeRows(granted []string) (list []scopeRow) {
+func (f *pageData) ScopeRows(granted []string) (list []scopeRow) {
 	for _, scope := range scopes {
 		resource := resourceOf(scope)
 		i := slices.IndexFunc(list, func(r scopeRow) bool { return r.Resource == f.T("resource."+resource) })
@@ -282,7 +282,7 @@ func (f *frame) ScopeRows(granted []string) (list []scopeRow) {
 			list = append(list, scopeRow{Resource: f.T("resource." + resource)})
 		}
 		cell := &scopeCell{Resource: list[i].Resource, Name: scopeField + scope, ID: controlID("scope-" + strings.ReplaceAll(scope, ":", "-")), Checked: slices.Contains(granted, scope)}
-		for _, r := range f.visit.api.routes() {
+		for _, r := range f.request.api.routes() {
 			if r.scope == scope {
 				cell.Routes = append(cell.Routes, shortRoute(r.pattern))
 			}
@@ -299,7 +299,7 @@ func (f *frame) ScopeRows(granted []string) (list []scopeRow) {
 }
 
 // AccessText says in a few words what scopes open.
-func (f *frame) AccessText(granted []string) string {
+func (f *pageData) AccessText(granted []string) string {
 	if len(granted) == 0 {
 		return f.T("access.all")
 	}
@@ -330,7 +330,7 @@ type meterView struct {
 }
 
 // Meters are the limits of a key that are counted, as of now.
-func (f *frame) Meters(k keyRow) (list []meterView) {
+func (f *pageData) Meters(k keyRow) (list []meterView) {
 	for _, m := range []struct {
 		limit *int
 		used  uint64
@@ -345,7 +345,7 @@ func (f *frame) Meters(k keyRow) (list []meterView) {
 }
 
 // GrantedRows are the rows of the table of permissions that have one of those granted.
-func (f *frame) GrantedRows(granted []string) []scopeRow {
+func (f *pageData) GrantedRows(granted []string) []scopeRow {
 	rows := f.ScopeRows(granted)
 	for i := range rows {
 		for _, cell := range []**scopeCell{&rows[i].Read, &rows[i].Write} {
@@ -358,14 +358,14 @@ func (f *frame) GrantedRows(granted []string) []scopeRow {
 }
 
 // Confirm is the field that a key's name is typed into to revoke it.
-func (f *frame) Confirm(name string) control {
+func (f *pageData) Confirm(name string) control {
 	c := f.Field("name", "key.revoke.confirm", "text")
 	c.Hint = name
 	return c
 }
 
 // Maker is who made a key, in as few words as there are.
-func (f *frame) Maker(by *createdBy) string {
+func (f *pageData) Maker(by *createdBy) string {
 	switch {
 	case by.Name != nil:
 		return *by.Name
@@ -376,10 +376,10 @@ func (f *frame) Maker(by *createdBy) string {
 }
 
 // KeyPath is the page of a key.
-func (f *frame) KeyPath(k id) string { return keysPath + "/" + k.String() }
+func (f *pageData) KeyPath(k id) string { return keysPath + "/" + k.String() }
 
 // StateTag is a state as a word, and the class of its tag; an active key needs none.
-func (f *frame) StateTag(k keyRow) (tag struct{ Class, Text string }) {
+func (f *pageData) StateTag(k keyRow) (tag struct{ Class, Text string }) {
 	switch k.State {
 	case keyExpiring:
 		tag.Class, tag.Text = "warn", f.T("key.state.expiring", f.Ago(k.ExpiresAt))

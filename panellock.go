@@ -21,7 +21,7 @@ func lockForms() []panelForm {
 	}
 }
 
-func lockPage(v *visit) (any, fillFunc) {
+func lockPage(v *panelRequest) (any, fillFunc) {
 	switch {
 	case !v.member.locked:
 		return redirection{v.placeAfter(v.param("ir"))}, nil
@@ -32,17 +32,17 @@ func lockPage(v *visit) (any, fillFunc) {
 }
 
 // runLock locks the session, which goes on at the till. Without a PIN it asks for one first.
-func runLock(v *visit) error {
+func runLock(v *panelRequest) error {
 	if !v.member.session.hasPIN() {
 		return v.redirect(withQuery(pinPath, []pair{{lockField, "1"}}))
 	}
-	if err := v.change(func(t *txn) error { return t.people.lock(v.member, v.panel.ends) }); err != nil {
+	if err := v.change(func(t *txn) error { return t.people.lock(v.member, v.panel.sessionLimits) }); err != nil {
 		return err
 	}
 	return v.redirect("/panel/caja")
 }
 
-func runUnlock(v *visit) error {
+func runUnlock(v *panelRequest) error {
 	if !v.member.locked { // another tab did
 		return v.goOn()
 	}
@@ -55,14 +55,14 @@ func runUnlock(v *visit) error {
 }
 
 // tryPIN tries the PIN in a field, and answers unless it is right. then changes the session.
-func (v *visit) tryPIN(field string, then func(*txn, *session) error) (got pinTry, err error) {
+func (v *panelRequest) tryPIN(field string, then func(*txn, *session) error) (got pinTry, err error) {
 	m := v.member
 	right, err := m.session.PIN.matches(strings.TrimSpace(v.typedText(field)))
 	if err != nil {
 		return got, err
 	}
 	err = v.change(func(t *txn) (err error) {
-		got, err = t.people.tryPIN(m, v.panel.ends, right, func(s *session) error { return then(t, s) })
+		got, err = t.people.tryPIN(m, v.panel.sessionLimits, right, func(s *session) error { return then(t, s) })
 		return err
 	})
 	if err != nil || got == pinRight {
@@ -78,7 +78,7 @@ func (v *visit) tryPIN(field string, then func(*txn, *session) error) (got pinTr
 
 // endHere shows the page for logging in, as the session has ended. What the lock's page kept
 // goes on with it, unless it is more than somebody who is not logged in may send.
-func (v *visit) endHere() error {
+func (v *panelRequest) endHere() error {
 	view := &logInView{Ended: true, To: v.placeAfter(v.typedText("ir")), Kept: v.keptForm()}
 	if v.r.ContentLength > maxForm {
 		view.Kept, view.Lost = nil, true
@@ -100,7 +100,7 @@ type pinView struct {
 // lockField says that the session locks as soon as it has a PIN.
 const lockField = "bloquear"
 
-func pinPage(v *visit) (any, fillFunc) {
+func pinPage(v *panelRequest) (any, fillFunc) {
 	view := &pinView{v.member.session.hasPIN(), v.param(lockField) != ""}
 	if v.posted != nil {
 		view.Lock = v.typedText(lockField) != ""
@@ -108,7 +108,7 @@ func pinPage(v *visit) (any, fillFunc) {
 	return view, nil
 }
 
-func runPIN(v *visit) error {
+func runPIN(v *panelRequest) error {
 	pin, lock := strings.TrimSpace(v.typedText("pin")), v.typedText(lockField) != ""
 	err := checkPIN(pin)
 	if err == nil && strings.TrimSpace(v.typedText("pinAgain")) != pin {
@@ -126,7 +126,7 @@ func runPIN(v *visit) error {
 		if err != nil || got != pinRight {
 			return err
 		}
-	} else if err := v.change(func(t *txn) error { return t.people.choosePIN(v.member, v.panel.ends, h, lock) }); err != nil {
+	} else if err := v.change(func(t *txn) error { return t.people.choosePIN(v.member, v.panel.sessionLimits, h, lock) }); err != nil {
 		return v.told(err)
 	}
 	if lock {
@@ -135,7 +135,7 @@ func runPIN(v *visit) error {
 	return v.redirect("/panel/cuenta")
 }
 
-func runDropPIN(v *visit) error {
+func runDropPIN(v *panelRequest) error {
 	if !v.member.session.hasPIN() {
 		return v.redirect("/panel/cuenta")
 	}

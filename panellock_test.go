@@ -67,14 +67,14 @@ func (w *formWorld) havePIN() {
 	h, err := newPIN(testPIN, w.panelShop.shop.engine.seed())
 	w.panelShop.shop.ok(err)
 	m := w.panelShop.shop.member(w.panelShop.tokens[roleOwner])
-	w.panelShop.shop.ok(tryBy(w.panelShop.shop, m, func(t *txn) error { return t.people.choosePIN(m, w.panelShop.panel.ends, h, false) }))
+	w.panelShop.shop.ok(tryBy(w.panelShop.shop, m, func(t *txn) error { return t.people.choosePIN(m, w.panelShop.panel.sessionLimits, h, false) }))
 }
 
 // beLocked locks the owner's session.
 func (w *formWorld) beLocked() {
 	w.panelShop.shop.Helper()
 	m := w.panelShop.shop.member(w.panelShop.tokens[roleOwner])
-	w.panelShop.shop.ok(tryBy(w.panelShop.shop, m, func(t *txn) error { return t.people.lock(m, w.panelShop.panel.ends) }))
+	w.panelShop.shop.ok(tryBy(w.panelShop.shop, m, func(t *txn) error { return t.people.lock(m, w.panelShop.panel.sessionLimits) }))
 }
 
 // want checks an answer's status and where it leads, and returns its page.
@@ -106,7 +106,7 @@ func (s *lockShop) stored() *session {
 func (s *lockShop) restart() {
 	e := newEngine(s.panelShop.shop.engine.store.Store, func() time.Time { return s.panelShop.shop.clock.time() }, cryptoSeed)
 	s.panelShop.api = newAPIOf(e)
-	s.panelShop.panel = thePanel(s.panelShop.api, panelAddress{}, e.ends)
+	s.panelShop.panel = thePanel(s.panelShop.api, panelAddress{}, e.sessionLimits)
 	s.panelShop.api.panel = s.panelShop.panel
 }
 
@@ -115,12 +115,12 @@ func (s *lockShop) restart() {
 func TestLockEnds(t *testing.T) {
 	t.Parallel()
 	began := instantOf(time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC))
-	usual, short := usualEnds(), usualEnds()
+	usual, short := usualSessionLimits(), usualSessionLimits()
 	short.idle = 5 * time.Minute
 	pin := passwordHash{Iterations: 1}
 	for _, test := range []struct {
 		reason       string
-		ends         sessionEnds
+		ends         sessionLimits
 		pin          passwordHash
 		by           instant // hand, since when
 		seen, now    time.Duration

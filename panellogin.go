@@ -61,13 +61,13 @@ func panelFault(err error) error {
 }
 
 // told shows the page of a form again, with an error of people.
-func (v *visit) told(err error) error {
+func (v *panelRequest) told(err error) error {
 	v.faults = append(v.faults, publicError(panelFault(err)))
 	return v.refused()
 }
 
 // toldOwn is told for a form with the member's own password in a field.
-func (v *visit) toldOwn(err error, field string) error {
+func (v *panelRequest) toldOwn(err error, field string) error {
 	if errors.Is(err, errLogInFailed) {
 		err = newError(codePasswordWrong).on(field)
 	}
@@ -75,7 +75,7 @@ func (v *visit) toldOwn(err error, field string) error {
 }
 
 // arrival is where the request comes from.
-func (v *visit) arrival() arrival {
+func (v *panelRequest) arrival() arrival {
 	from := arrival{Source: sourceAddress(v.r, v.api.trusted), Agent: v.r.UserAgent(), Session: v.panel.address.sentToken(v.r)}
 	if c, err := v.r.Cookie(v.panel.address.deviceName()); err == nil {
 		from.Device = c.Value
@@ -84,14 +84,14 @@ func (v *visit) arrival() arrival {
 }
 
 // letIn gives the browser the tokens of a session and of the device.
-func (v *visit) letIn(in *loggedIn) {
+func (v *panelRequest) letIn(in *loggedIn) {
 	v.setCookie(v.panel.address.cookie(in.Token))
 	if in.Device != "" {
 		v.setCookie(v.panel.address.deviceCookie(in.Device))
 	}
 }
 
-func (v *visit) setCookie(c *http.Cookie) {
+func (v *panelRequest) setCookie(c *http.Cookie) {
 	v.Header()["Set-Cookie"] = append(v.Header()["Set-Cookie"], c.String())
 }
 
@@ -106,7 +106,7 @@ func (a panelAddress) deviceCookie(token string) *http.Cookie {
 
 // placeAfter is the page of the panel that a text names, for after a log-in. What is no page
 // is the first one. The text is never used as it is.
-func (v *visit) placeAfter(text string) string {
+func (v *panelRequest) placeAfter(text string) string {
 	u, err := url.ParseRequestURI(text)
 	if err != nil || u.Scheme != "" || u.Host != "" || path.Clean(u.Path) != u.Path {
 		return "/panel"
@@ -119,7 +119,7 @@ func (v *visit) placeAfter(text string) string {
 	return (&url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.Query().Encode()}).RequestURI()
 }
 
-func logInPage(v *visit) (any, fillFunc) {
+func logInPage(v *panelRequest) (any, fillFunc) {
 	if v.member != nil {
 		return redirection{"/panel"}, nil
 	}
@@ -142,7 +142,7 @@ const mostCommands = 5
 
 // firstCommands are the commands that let the first person in, as they can be pasted: of the
 // only organization, or of each of several. Without an organization there is none yet.
-func (v *visit) firstCommands() (list []string, err error) {
+func (v *panelRequest) firstCommands() (list []string, err error) {
 	slugs, err := view(v.context(), v.api.engine.store, organizationSlugs)
 	for _, slug := range slugs[:min(len(slugs), mostCommands)] {
 		of := ""
@@ -154,7 +154,7 @@ func (v *visit) firstCommands() (list []string, err error) {
 	return list, err
 }
 
-func runLogIn(v *visit) error {
+func runLogIn(v *panelRequest) error {
 	in := &logIn{arrival: v.arrival(), Email: v.typedText("email"), Password: v.typedText("password"), RequestID: v.auditID()}
 	done, err := v.api.logins.logIn(v.context(), in, v.request.now)
 	if err != nil {
@@ -171,14 +171,14 @@ func runLogIn(v *visit) error {
 }
 
 // goOn leads to where the member was going before the log-in.
-func (v *visit) goOn() error {
+func (v *panelRequest) goOn() error {
 	if kept := v.keptForm(); kept != nil {
 		return v.render("again", kept)
 	}
 	return v.redirect(v.placeAfter(v.typedText("ir")))
 }
 
-func logInCodePage(v *visit) (any, fillFunc) {
+func logInCodePage(v *panelRequest) (any, fillFunc) {
 	if v.member != nil {
 		return redirection{"/panel"}, nil
 	}
@@ -192,7 +192,7 @@ func logInCodePage(v *visit) (any, fillFunc) {
 	return view, nil
 }
 
-func runLogInCode(v *visit) error {
+func runLogInCode(v *panelRequest) error {
 	if v.member != nil {
 		return v.redirect("/panel")
 	}
@@ -208,7 +208,7 @@ func runLogInCode(v *visit) error {
 	return v.goOn()
 }
 
-func runLogOut(v *visit) error {
+func runLogOut(v *panelRequest) error {
 	err := v.change(func(t *txn) error { return t.people.logOut(v.member) })
 	if err != nil {
 		return err
@@ -218,7 +218,7 @@ func runLogOut(v *visit) error {
 }
 
 // runEnter puts the session into another of the member's organizations.
-func runEnter(v *visit) error {
+func runEnter(v *panelRequest) error {
 	e := v.api.engine
 	org, err := view(v.context(), e.store, func(tx Tx) (uint32, error) {
 		org, err := organizationNumber(tx, v.typedText("organization"))
@@ -241,10 +241,10 @@ func runEnter(v *visit) error {
 }
 
 // enter puts the session into an organization, which the member is one of.
-func (v *visit) enter(org uint32) error {
+func (v *panelRequest) enter(org uint32) error {
 	_, err := write(v.context(), v.api.engine, org, v.request.now, func(t *txn) (any, error) {
 		t.by, t.requestID = creator{Type: byUser, ID: v.member.user.ID}, v.auditID()
-		return nil, t.people.enter(v.member, v.panel.ends)
+		return nil, t.people.enter(v.member, v.panel.sessionLimits)
 	})
 	return err
 }
@@ -261,7 +261,7 @@ type invitationView struct {
 	Shop    string // the organization's name
 }
 
-func invitationPage(v *visit) (any, fillFunc) {
+func invitationPage(v *panelRequest) (any, fillFunc) {
 	token := v.r.PathValue("token")
 	a, err := v.api.logins.lookAt(v.context(), token, v.request.now)
 	if err != nil {
@@ -290,7 +290,7 @@ func invitationPage(v *visit) (any, fillFunc) {
 	return shown, nil
 }
 
-func runInvitation(v *visit) error {
+func runInvitation(v *panelRequest) error {
 	in := &acceptance{
 		arrival: v.arrival(), Token: v.r.PathValue("token"), Name: v.typedText("name"), Password: v.typedText("password"), RequestID: v.auditID(),
 	}
@@ -317,7 +317,7 @@ func runInvitation(v *visit) error {
 	return v.redirect("/panel")
 }
 
-func provePage(v *visit) (any, fillFunc) {
+func provePage(v *panelRequest) (any, fillFunc) {
 	if v.posted != nil {
 		return &proveView{To: v.placeAfter(v.typedText("ir")), File: v.typedText(fileField) != "", Kept: v.keptForm()}, nil
 	}
@@ -328,7 +328,7 @@ func provePage(v *visit) (any, fillFunc) {
 	return view, nil
 }
 
-func runProve(v *visit) error {
+func runProve(v *panelRequest) error {
 	from := v.arrival()
 	if err := v.api.logins.reprove(v.context(), v.member, v.typedText("password"), v.auditID(), &from, v.request.now); err != nil {
 		return v.toldOwn(err, "password")

@@ -10,7 +10,7 @@ type navigation struct {
 	current int    // the index of a place; -1: the page is in none
 }
 
-func (v *visit) navigation() navigation {
+func (v *panelRequest) navigation() navigation {
 	n := navigation{lang: v.lang.code, current: -1}
 	if v.member == nil || v.member.lacksFactor {
 		return n

@@ -41,7 +41,7 @@ func operatorForms() []panelForm {
 func fillNow(err error) fillFunc { return func(*txn) error { return err } }
 
 // operated returns the server; an error if there is none.
-func (v *visit) operated() (*panelServer, error) {
+func (v *panelRequest) operated() (*panelServer, error) {
 	if v.panel.server == nil {
 		return nil, newError(codeUnavailable)
 	}
@@ -79,7 +79,7 @@ type serverFigures struct {
 	Delivered, HooksRefused  uint64
 }
 
-func operatorPage(v *visit) (any, fillFunc) {
+func operatorPage(v *panelRequest) (any, fillFunc) {
 	s, err := v.operated()
 	if err != nil {
 		return nil, fillNow(err)
@@ -145,7 +145,7 @@ type sourceView struct {
 	Trusted            []string
 }
 
-func (v *visit) sourceView() sourceView {
+func (v *panelRequest) sourceView() sourceView {
 	s := sourceView{Text: "source.direct", Source: v.source().String()}
 	if peer, err := netip.ParseAddrPort(v.r.RemoteAddr); err == nil {
 		s.Peer = plainAddr(peer.Addr()).String()
@@ -190,7 +190,7 @@ type backupFile struct {
 // backupsShown bounds the list.
 const backupsShown = 50
 
-func backupsPage(v *visit) (any, fillFunc) {
+func backupsPage(v *panelRequest) (any, fillFunc) {
 	s, err := v.operated()
 	if err != nil {
 		return nil, fillNow(err)
@@ -228,7 +228,7 @@ func backupsPage(v *visit) (any, fillFunc) {
 	return view, nil
 }
 
-func startBackup(v *visit) error {
+func startBackup(v *panelRequest) error {
 	s, err := v.operated()
 	if err == nil {
 		err = startTask(v, &s.copying, auditBackupStarted, func(ctx context.Context, _ *struct{}) (*backedUp, error) { return s.plan.makeOne(ctx) })
@@ -254,7 +254,7 @@ type wrongIn struct {
 	Problems     int
 }
 
-func verifyPage(v *visit) (any, fillFunc) {
+func verifyPage(v *panelRequest) (any, fillFunc) {
 	s, err := v.operated()
 	if err != nil {
 		return nil, fillNow(err)
@@ -287,7 +287,7 @@ func problemsBy(done *verification) (list []wrongIn) {
 	return list
 }
 
-func startVerify(v *visit) error {
+func startVerify(v *panelRequest) error {
 	s, err := v.operated()
 	if err == nil {
 		err = startTask(v, &s.checking, auditVerifyStarted, func(ctx context.Context, p *verifyProgress) (*verification, error) {
@@ -302,7 +302,7 @@ func startVerify(v *visit) error {
 
 // startTask starts a task for a member, unless it runs already, and writes to the audit log of
 // the member's organization that it did.
-func startTask[P, R any](v *visit, k *panelTask[P, R], action string, work func(context.Context, *P) (R, error)) error {
+func startTask[P, R any](v *panelRequest, k *panelTask[P, R], action string, work func(context.Context, *P) (R, error)) error {
 	progress, free := k.begin(v.request.now)
 	if !free {
 		return nil
@@ -326,7 +326,7 @@ func startTask[P, R any](v *visit, k *panelTask[P, R], action string, work func(
 }
 
 // digestsFile is what `sello verify -since` takes: how far the ledgers and audit logs had come.
-func digestsFile(v *visit) (any, fillFunc) {
+func digestsFile(v *panelRequest) (any, fillFunc) {
 	s, err := v.operated()
 	if err != nil {
 		return nil, fillNow(err)
@@ -357,7 +357,7 @@ type organizationRow struct {
 	counters
 }
 
-func organizationsPage(v *visit) (any, fillFunc) {
+func organizationsPage(v *panelRequest) (any, fillFunc) {
 	view := &organizationsView{}
 	req := v.request
 	req.Request = v.r
@@ -425,7 +425,7 @@ type userIn struct {
 // usersShown is how many users a page has.
 const usersShown = 50
 
-func usersPage(v *visit) (any, fillFunc) {
+func usersPage(v *panelRequest) (any, fillFunc) {
 	view := &usersView{}
 	e := v.api.engine
 	return view, func(t *txn) error {
@@ -482,17 +482,17 @@ type tabItem struct {
 }
 
 // OperatorTabs are the operator's pages.
-func (f *frame) OperatorTabs() (tabs []tabItem) {
+func (f *pageData) OperatorTabs() (tabs []tabItem) {
 	for _, each := range operatorPages() {
 		if each.template != "" {
-			tabs = append(tabs, tabItem{each.path, f.T("tab." + each.template), f.visit.page != nil && f.visit.page.path == each.path})
+			tabs = append(tabs, tabItem{each.path, f.T("tab." + each.template), f.request.page != nil && f.request.page.path == each.path})
 		}
 	}
 	return tabs
 }
 
 // Bytes writes a length: "41.2 MB".
-func (f *frame) Bytes(n int64) string {
+func (f *pageData) Bytes(n int64) string {
 	units, unit, size := []string{"B", "kB", "MB", "GB", "TB"}, 0, float64(n)
 	for size >= 999.5 && unit < len(units)-1 {
 		size /= 1000
@@ -506,10 +506,10 @@ func (f *frame) Bytes(n int64) string {
 }
 
 // FreeBytes is Bytes of what only counts up.
-func (f *frame) FreeBytes(n uint64) string { return f.Bytes(int64(min(n, math.MaxInt64))) }
+func (f *pageData) FreeBytes(n uint64) string { return f.Bytes(int64(min(n, math.MaxInt64))) }
 
 // Span writes how long something took or takes: "3 d 4 h". What is not known is a dash.
-func (f *frame) Span(seconds float64) string {
+func (f *pageData) Span(seconds float64) string {
 	if math.IsNaN(seconds) {
 		return f.T("none")
 	}
@@ -535,7 +535,7 @@ func (f *frame) Span(seconds float64) string {
 }
 
 // Late says how late something is, by the name of its texts.
-func (f *frame) Late(name string, seconds float64) string {
+func (f *pageData) Late(name string, seconds float64) string {
 	if seconds < 1 {
 		return f.T(name + ".fine")
 	}
@@ -543,7 +543,7 @@ func (f *frame) Late(name string, seconds float64) string {
 }
 
 // SourceText says where the request seems to come from.
-func (f *frame) SourceText(s sourceView) string {
+func (f *pageData) SourceText(s sourceView) string {
 	if s.Text == "source.direct" {
 		return f.T(s.Text, s.Source)
 	}
@@ -551,21 +551,21 @@ func (f *frame) SourceText(s sourceView) string {
 }
 
 // Clock is the moment of the page.
-func (f *frame) Clock() instant { return f.now }
+func (f *pageData) Clock() instant { return f.now }
 
 // BaseName is a file's name without its directory.
-func (f *frame) BaseName(path string) string { return filepath.Base(path) }
+func (f *pageData) BaseName(path string) string { return filepath.Base(path) }
 
 // UsersAfter is the page of the users behind an e-mail.
-func (f *frame) UsersAfter(email string) string {
+func (f *pageData) UsersAfter(email string) string {
 	return withQuery(operatorPath+"/usuarios", []pair{{"after", email}})
 }
 
 // Took is how long a task took.
-func (f *frame) Took(began, ended instant) string { return f.Span(ended.sub(began).Seconds()) }
+func (f *pageData) Took(began, ended instant) string { return f.Span(ended.sub(began).Seconds()) }
 
 // PercentOf writes a part of a whole.
-func (f *frame) PercentOf(part, whole uint64) string {
+func (f *pageData) PercentOf(part, whole uint64) string {
 	if whole == 0 {
 		return ""
 	}
@@ -573,7 +573,7 @@ func (f *frame) PercentOf(part, whole uint64) string {
 }
 
 // VerifyStep says how far a verification has come.
-func (f *frame) VerifyStep(p *verifyProgress) string {
+func (f *pageData) VerifyStep(p *verifyProgress) string {
 	if p.organizations.Load() == 0 {
 		return f.T("verify.file")
 	}
@@ -581,10 +581,10 @@ func (f *frame) VerifyStep(p *verifyProgress) string {
 }
 
 // VerifyDone and VerifyAll are a verification's progress among its organizations' customers.
-func (f *frame) VerifyDone(p *verifyProgress) uint64 {
+func (f *pageData) VerifyDone(p *verifyProgress) uint64 {
 	return min(p.checked.Load(), p.customers.Load())
 }
-func (f *frame) VerifyAll(p *verifyProgress) uint64 { return max(p.customers.Load(), 1) }
+func (f *pageData) VerifyAll(p *verifyProgress) uint64 { return max(p.customers.Load(), 1) }
 
 // Digest is a hash, in hexadecimal.
-func (f *frame) Digest(h ledgerHash) string { return fmt.Sprintf("%x", h) }
+func (f *pageData) Digest(h ledgerHash) string { return fmt.Sprintf("%x", h) }

@@ -61,7 +61,7 @@ func newPeopleShop(t testing.TB) *panelShop {
 	s := newPanelShop(t, panelSetup)
 	s.api.logins.iterations = 2
 	s.api.logins.sources = newLoginLimits(1<<20, 1)
-	s.panel.ends = s.shop.engine.ends
+	s.panel.sessionLimits = s.shop.engine.sessionLimits
 	return s
 }
 
@@ -72,7 +72,7 @@ func TestPanelNobody(t *testing.T) {
 	t.Parallel()
 	s := &panelShop{shop: newShop(t, panelSetup)}
 	s.api = s.shop.served().api
-	s.panel = thePanel(s.api, panelAddress{}, s.shop.engine.ends)
+	s.panel = thePanel(s.api, panelAddress{}, s.shop.engine.sessionLimits)
 	s.api.panel = s.panel
 	b := s.browser()
 	b.want(http.StatusSeeOther, "/panel/entrar", b.send("GET", "/panel", nil))

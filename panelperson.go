@@ -39,7 +39,7 @@ type personView struct {
 	Sales    string
 }
 
-func (v *personView) title(*frame) string { return v.Name }
+func (v *personView) title(*pageData) string { return v.Name }
 
 type regularRow struct {
 	regular
@@ -58,7 +58,7 @@ type handRow struct {
 	Currency string
 }
 
-func personPage(v *visit) (any, fillFunc) {
+func personPage(v *panelRequest) (any, fillFunc) {
 	by := creator{Type: byUser, ID: pathIDOf(v.r, "userId")}
 	if v.r.PathValue(keyIDParam) != "" {
 		by = creator{Type: byKey, ID: pathIDOf(v.r, keyIDParam)}
@@ -99,7 +99,7 @@ func personPage(v *visit) (any, fillFunc) {
 
 // whose names who the page is of. Who is not in the team any more has a page while there is
 // something to tell.
-func (v *visit) whose(t *txn, view *personView, by creator, did bool) (err error) {
+func (v *panelRequest) whose(t *txn, view *personView, by creator, did bool) (err error) {
 	if view.Name, view.Log, err = v.creatorName(&actorNames{t}, by); err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (v *visit) whose(t *txn, view *personView, by creator, did bool) (err error
 }
 
 // workTiles are the figures, each beside that of the others where it tells something.
-func (v *visit) workTiles(cfg *config, own, rest *work, others int) []tile {
+func (v *panelRequest) workTiles(cfg *config, own, rest *work, others int) []tile {
 	f := v.format()
 	back := tile{Name: tr(v.lang, "work.returns"), Value: f.Count(uint64(own.Returns)), Change: f.MoneyWithCode(own.Back)}
 	if share, ok := own.returned().share(); ok {
@@ -162,7 +162,7 @@ func (v *visit) workTiles(cfg *config, own, rest *work, others int) []tile {
 
 // standsOut says in words what is at least twice as much as the others do, and who gets the
 // points that are given by hand.
-func (v *visit) standsOut(t *txn, own, rest *work, others int) (out []string, err error) {
+func (v *panelRequest) standsOut(t *txn, own, rest *work, others int) (out []string, err error) {
 	f := v.format()
 	say := func(name string, args ...any) { out = append(out, tr(v.lang, name, args...)) }
 	if mine, theirs := own.returned(), rest.returned(); mine.standsOut(theirs) {
@@ -203,7 +203,7 @@ func (v *visit) standsOut(t *txn, own, rest *work, others int) (out []string, er
 }
 
 // showWork fills in the lists.
-func (v *visit) showWork(t *txn, view *personView, own *work) (err error) {
+func (v *panelRequest) showWork(t *txn, view *personView, own *work) (err error) {
 	for _, c := range own.Served[:min(len(own.Served), mostCustomers)] {
 		row := regularRow{regular: c}
 		if row.Customer, err = v.customerItem(t, c.Customer); err != nil {
@@ -235,12 +235,12 @@ func (v *visit) showWork(t *txn, view *personView, own *work) (err error) {
 }
 
 // PersonCut says that not all of the time was looked at.
-func (f *frame) PersonCut(v *personView) string {
+func (f *pageData) PersonCut(v *personView) string {
 	return f.T("person.cut", f.Count(mostRead), f.Count(mostRead), f.LongDay(dayOf(v.From, f.zone)))
 }
 
 // OfAll is how many of a customer's sales somebody registered.
-func (f *frame) OfAll(r regularRow) string {
+func (f *pageData) OfAll(r regularRow) string {
 	return f.T("figure.of", f.Int(r.Sales), f.Int(r.All))
 }
 

@@ -51,8 +51,8 @@ var allTexts = sync.OnceValue(func() panelTexts {
 })
 
 // thePanel is the panel of an API at an address.
-func thePanel(a *api, address panelAddress, ends sessionEnds) *panel {
-	return newPanel(a, address, ends, panelMap{panelPages(), panelForms(), panelPlaces(), allTexts()})
+func thePanel(a *api, address panelAddress, limits sessionLimits) *panel {
+	return newPanel(a, address, limits, panelMap{panelPages(), panelForms(), panelPlaces(), allTexts()})
 }
 
 var placeTexts = panelTexts{

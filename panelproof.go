@@ -19,7 +19,7 @@ const fileField = "archivo"
 
 // needProof leads to the page that asks for the password, unless it was given lately: ok is
 // false then. The page of a form that was sent is shown in any case, with what was typed.
-func (v *visit) needProof() (to redirection, ok bool) {
+func (v *panelRequest) needProof() (to redirection, ok bool) {
 	if v.posted != nil || v.member.hasProved(v.request.now) {
 		return to, true
 	}
@@ -27,7 +27,7 @@ func (v *visit) needProof() (to redirection, ok bool) {
 }
 
 // needProofOfFile is needProof of a page that is a file.
-func (v *visit) needProofOfFile() (to redirection, ok bool) {
+func (v *panelRequest) needProofOfFile() (to redirection, ok bool) {
 	if to, ok = v.needProof(); !ok {
 		to.to += "&" + fileField + "=1"
 	}
@@ -36,7 +36,7 @@ func (v *visit) needProofOfFile() (to redirection, ok bool) {
 
 // askProof asks for the password in place of what a form would have done. It reports whether
 // there was anything to keep.
-func (v *visit) askProof() bool {
+func (v *panelRequest) askProof() bool {
 	kept := v.keepForm(mostCarried)
 	return kept != nil && v.showFirst(codeProofRequired, "prove", &proveView{Kept: kept})
 }

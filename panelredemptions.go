@@ -13,7 +13,7 @@ func redemptionPages() []panelPage {
 
 func redemptionForms() []panelForm {
 	const one = "/panel/canjes/{redemptionId}"
-	back := func(v *visit, _ string) string { return "/panel/canjes/" + v.r.PathValue("redemptionId") }
+	back := func(v *panelRequest, _ string) string { return "/panel/canjes/" + v.r.PathValue("redemptionId") }
 	return []panelForm{
 		{path: one + "/uso", need: "rewards:write", from: one, members: []formMember{{name: "code"}}, handle: ofPath(useRedemption), action: "redemption.used", done: back},
 		{path: one + "/cancelar", need: "redemptions:cancel", from: one, guard: ownRedemption, handle: ofPath(cancelRedemption), done: back},
@@ -36,7 +36,7 @@ type redemptionRow struct {
 }
 
 // redemptionsPage lists the redemptions. Who may not see all customers finds one by its code.
-func redemptionsPage(v *visit) (any, fillFunc) {
+func redemptionsPage(v *panelRequest) (any, fillFunc) {
 	view := &redemptionsView{Code: strings.ToUpper(trimBlanks(v.param("code"))), Status: v.param("status"), From: v.param("from"), To: v.param("to"), Search: v.mayAll("customers:read") != nil}
 	all := v.ask(listRedemptions, append([]pair{{"code", view.Code}}, v.params("status", "from", "to", "page")...)...)
 	return view, func(t *txn) error {
@@ -77,7 +77,7 @@ type redemptionView struct {
 	Cancel     bool // or cancel it
 }
 
-func redemptionPage(v *visit) (any, fillFunc) {
+func redemptionPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
@@ -106,7 +106,7 @@ func redemptionPage(v *visit) (any, fillFunc) {
 }
 
 // RedemptionStatuses are the choices of a redemption's status.
-func (f *frame) RedemptionStatuses() []choiceItem {
+func (f *pageData) RedemptionStatuses() []choiceItem {
 	items := []choiceItem{{"", f.T("all")}}
 	for _, s := range redemptionStatuses {
 		items = append(items, choiceItem{s, f.T("redemption." + s)})
@@ -115,7 +115,7 @@ func (f *frame) RedemptionStatuses() []choiceItem {
 }
 
 // StatusTag is the class of a redemption's status.
-func (f *frame) StatusTag(status string) string {
+func (f *pageData) StatusTag(status string) string {
 	switch status {
 	case redemptionIssued:
 		return "tag good"
@@ -126,7 +126,7 @@ func (f *frame) StatusTag(status string) string {
 }
 
 // EffectWords say what a till takes off.
-func (f *frame) EffectWords(e *effect) string {
+func (f *pageData) EffectWords(e *effect) string {
 	switch {
 	case e == nil:
 		return f.T("none")
@@ -139,7 +139,7 @@ func (f *frame) EffectWords(e *effect) string {
 }
 
 // Join lists names.
-func (f *frame) Join(names []string) string { return strings.Join(names, ", ") }
+func (f *pageData) Join(names []string) string { return strings.Join(names, ", ") }
 
 var redemptionTexts = panelTexts{
 	"nav.redemptions":     {"Canjes", "Redemptions"},

@@ -44,24 +44,24 @@ func parseTemplates() templates {
 	return all
 }
 
-// A frame is what the layout shows around a view, and what templates ask for.
-type frame struct {
+// pageData is what the layout shows around a view, with the methods that templates call.
+type pageData struct {
 	*format
-	visit *visit
-	Lang  language
-	name  string // of the template
-	View  any
-	nav   navigation
+	request *panelRequest
+	Lang    language
+	name    string // of the template
+	View    any
+	nav     navigation
 }
 
 // A publicView is a long page without secrets and without text that a request chose.
 type publicView interface{ public() }
 
 // render makes a page and sends it.
-func (v *visit) render(name string, view any) error {
+func (v *panelRequest) render(name string, view any) error {
 	var b bytes.Buffer
 	b.Grow(16 << 10) // most pages have less
-	f := &frame{format: v.format(), visit: v, Lang: v.lang, name: name, View: view, nav: v.navigation()}
+	f := &pageData{format: v.format(), request: v, Lang: v.lang, name: name, View: view, nav: v.navigation()}
 	if err := theTemplates()[name].ExecuteTemplate(&b, "layout", f); err != nil {
 		return fmt.Errorf("template %s: %w", name, err)
 	}
@@ -82,7 +82,7 @@ var htmlType = []string{"text/html; charset=utf-8"}
 
 // send writes the response with its length: net/http would cut it into chunks, whose ends
 // could be taken for a refusal of its own (refusals.go).
-func (v *visit) send(body []byte) {
+func (v *panelRequest) send(body []byte) {
 	v.exchange.status = v.status
 	v.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
 	v.ResponseWriter.WriteHeader(v.status)
@@ -90,7 +90,7 @@ func (v *visit) send(body []byte) {
 }
 
 // sendFile sends a file that browsers save.
-func (v *visit) sendFile(d *download) error {
+func (v *panelRequest) sendFile(d *download) error {
 	v.Header()["Content-Type"] = []string{d.media}
 	v.Header()["Content-Disposition"] = []string{`attachment; filename="` + d.name + `"`}
 	v.send(d.body)
@@ -98,7 +98,7 @@ func (v *visit) sendFile(d *download) error {
 }
 
 // redirect leads to another page of the panel.
-func (v *visit) redirect(to string) error {
+func (v *panelRequest) redirect(to string) error {
 	v.Header()["Location"] = []string{to}
 	v.status = http.StatusSeeOther
 	v.send(nil)
@@ -106,7 +106,7 @@ func (v *visit) redirect(to string) error {
 }
 
 // fail shows an error. A fault of the server is logged, and the page has the request's id.
-func (v *visit) fail(err error) {
+func (v *panelRequest) fail(err error) {
 	e := v.note(err)
 	if e.code == codeLogInRequired && v.r.Method == http.MethodGet {
 		v.redirect(logInPath(v.r.URL))
@@ -128,7 +128,7 @@ type errorView struct {
 }
 
 // refused shows the page of a form again, with its faults and what was typed.
-func (v *visit) refused() error {
+func (v *panelRequest) refused() error {
 	first := v.faults[0]
 	switch first.code.status {
 	case http.StatusBadRequest:
@@ -165,7 +165,7 @@ func (v *visit) refused() error {
 }
 
 // showAgain shows the page of the form that was sent.
-func (v *visit) showAgain() error {
+func (v *panelRequest) showAgain() error {
 	v.request.Request = v.r
 	view, fill := v.page.show(v)
 	if err := v.fill(fill); err != nil {
@@ -177,94 +177,94 @@ func (v *visit) showAgain() error {
 	return v.render(v.page.template, view)
 }
 
-func (v errorView) title(f *frame) string { return f.ErrorTitle(v.Error) }
+func (v errorView) title(f *pageData) string { return f.ErrorTitle(v.Error) }
 
-// What templates ask a frame for.
+// Methods that templates call.
 
 // T is a text of the panel in the page's language.
-func (f *frame) T(name string, args ...any) string { return tr(f.Lang, name, args...) }
+func (f *pageData) T(name string, args ...any) string { return tr(f.Lang, name, args...) }
 
 // Counted is a text with a number of things.
-func (f *frame) Counted(name, n string, others ...any) string {
+func (f *pageData) Counted(name, n string, others ...any) string {
 	return counted(f.Lang, name, n, others...)
 }
 
 // Title is the page's: of its view, if that has one of its own.
-func (f *frame) Title() string {
-	if own, ok := f.View.(interface{ title(*frame) string }); ok {
+func (f *pageData) Title() string {
+	if own, ok := f.View.(interface{ title(*pageData) string }); ok {
 		return own.title(f)
 	}
 	return f.T("title." + f.name)
 }
 
 // May reports whether the member has a permission, be it in part.
-func (f *frame) May(p string) bool { return f.visit.may(permission(p)) }
+func (f *pageData) May(p string) bool { return f.request.may(permission(p)) }
 
 // Member reports whether somebody is logged in.
-func (f *frame) Member() bool { return f.visit.member != nil && !f.visit.member.locked }
+func (f *pageData) Member() bool { return f.request.member != nil && !f.request.member.locked }
 
 // UserName, Email and RoleName say who is logged in.
-func (f *frame) UserName() string { return f.visit.member.user.Name }
-func (f *frame) Email() string    { return f.visit.member.user.Email }
-func (f *frame) RoleName() string { return f.T("role." + string(f.visit.member.role)) }
+func (f *pageData) UserName() string { return f.request.member.user.Name }
+func (f *pageData) Email() string    { return f.request.member.user.Email }
+func (f *pageData) RoleName() string { return f.T("role." + string(f.request.member.role)) }
 
 // Shops are the member's organizations, if they are several.
-func (f *frame) Shops() []shopItem { return f.visit.shops }
+func (f *pageData) Shops() []shopItem { return f.request.shops }
 
 // OrgName and Slug are of the organization in use; "" without one.
-func (f *frame) OrgName() string {
-	if f.visit.cfg == nil {
+func (f *pageData) OrgName() string {
+	if f.request.cfg == nil {
 		return "sello"
 	}
-	return f.visit.cfg.Organization.Name
+	return f.request.cfg.Organization.Name
 }
 
-func (f *frame) Slug() string {
-	if f.visit.cfg == nil {
+func (f *pageData) Slug() string {
+	if f.request.cfg == nil {
 		return ""
 	}
-	return f.visit.cfg.Organization.Slug
+	return f.request.cfg.Organization.Slug
 }
 
 // Mark is the initial that stands for the organization's logo, which would come from elsewhere.
-func (f *frame) Mark() string {
+func (f *pageData) Mark() string {
 	r, _ := utf8.DecodeRuneInString(f.OrgName())
 	return strings.ToUpper(string(r))
 }
 
 // Asset is the path of panel.css or another file of the panel; Brand that of the organization's
 // colours.
-func (f *frame) Asset(name string) string { return f.visit.panel.assets.path(name) }
+func (f *pageData) Asset(name string) string { return f.request.panel.assets.path(name) }
 
-func (f *frame) Brand() string {
-	if f.visit.cfg == nil {
+func (f *pageData) Brand() string {
+	if f.request.cfg == nil {
 		return ""
 	}
-	return brandPath(f.visit.cfg.Organization.Profile.PrimaryColor)
+	return brandPath(f.request.cfg.Organization.Profile.PrimaryColor)
 }
 
 // Theme is the member's choice: "light", "dark", or "" for the system's.
-func (f *frame) Theme() string {
-	if f.visit.member == nil {
+func (f *pageData) Theme() string {
+	if f.request.member == nil {
 		return ""
 	}
-	return f.visit.member.user.Theme
+	return f.request.member.user.Theme
 }
 
 // Plain reports whether the panel is served without TLS beyond this machine.
-func (f *frame) Plain() bool { return f.visit.panel.address.isPlain() }
+func (f *pageData) Plain() bool { return f.request.panel.address.isPlain() }
 
 // Token is that of the page's forms.
-func (f *frame) Token() string { return f.visit.token }
+func (f *pageData) Token() string { return f.request.token }
 
 // Reviewed is what the form would do that was sent to be rehearsed; nil: none was.
-func (f *frame) Reviewed() any { return f.visit.reviewed }
+func (f *pageData) Reviewed() any { return f.request.reviewed }
 
 // Failed reports whether the page shows faults; Faults lists them, the first of each field.
-func (f *frame) Failed() bool { return len(f.visit.faults) > 0 }
+func (f *pageData) Failed() bool { return len(f.request.faults) > 0 }
 
-func (f *frame) Faults() (list []faultView) {
-	for _, e := range f.visit.faults {
+func (f *pageData) Faults() (list []faultView) {
+	for _, e := range f.request.faults {
 		to, _ := e.context["to"].(string)
 		word := "error.stored"
 		if e.code == codeContactKnown {
@@ -276,8 +276,8 @@ func (f *frame) Faults() (list []faultView) {
 }
 
 // Stale reports whether somebody else has changed what the form changes.
-func (f *frame) Stale() bool {
-	return slices.ContainsFunc(f.visit.faults, func(e *apiError) bool { return e.code == codePreconditionFailed })
+func (f *pageData) Stale() bool {
+	return slices.ContainsFunc(f.request.faults, func(e *apiError) bool { return e.code == codePreconditionFailed })
 }
 
 // A faultView is a line of the summary of faults. ID is that of the control at fault. To is a
@@ -308,7 +308,7 @@ type control struct {
 }
 
 // Field is the control of a field with the value that was typed, or the given one.
-func (f *frame) Field(name, label, kind string, value ...string) control {
+func (f *pageData) Field(name, label, kind string, value ...string) control {
 	c := control{ID: controlID(name), Name: name, Label: f.T(label), Kind: kind, Auto: "off"}
 	if hint := label + ".hint"; f.Lang.has(hint) {
 		c.Hint = f.T(hint)
@@ -316,12 +316,12 @@ func (f *frame) Field(name, label, kind string, value ...string) control {
 	if len(value) > 0 {
 		c.Value = value[0]
 	}
-	if typed, ok := f.visit.posted.get(name); ok && kind != "password" && kind != "pin" {
+	if typed, ok := f.request.posted.get(name); ok && kind != "password" && kind != "pin" {
 		c.Value = typed
 	}
-	i := slices.IndexFunc(f.visit.faults, func(e *apiError) bool { return e.field == name })
+	i := slices.IndexFunc(f.request.faults, func(e *apiError) bool { return e.field == name })
 	if i >= 0 {
-		e := f.visit.faults[i]
+		e := f.request.faults[i]
 		c.Fault = strings.TrimPrefix(faultText(f.Lang, f.format, e), c.Label+": ")
 		c.Readings = f.readingButtons(e)
 	}
@@ -341,9 +341,9 @@ type boxView struct {
 }
 
 // checked is what was sent, or the given value.
-func (f *frame) checked(name string, value bool) bool {
-	if len(f.visit.posted) > 0 {
-		sent, _ := f.visit.posted.get(name)
+func (f *pageData) checked(name string, value bool) bool {
+	if len(f.request.posted) > 0 {
+		sent, _ := f.request.posted.get(name)
 		return sent != ""
 	}
 	return value
@@ -354,9 +354,9 @@ type readingView struct{ Name, Value, Text string }
 
 // readingButtons are the buttons for an amount that can be read in two ways. Each sends the
 // form as it was sent: to be reviewed, or not.
-func (f *frame) readingButtons(e *apiError) (list []readingView) {
+func (f *pageData) readingButtons(e *apiError) (list []readingView) {
 	name := readingField
-	if _, review := f.visit.posted.get(reviewField); review {
+	if _, review := f.request.posted.get(reviewField); review {
 		name = reviewField
 	}
 	both, _ := e.context["readings"].([]string)
@@ -367,14 +367,14 @@ func (f *frame) readingButtons(e *apiError) (list []readingView) {
 }
 
 // Focused is a control that the page begins with, unless it has faults.
-func (f *frame) Focused(c control) control {
+func (f *pageData) Focused(c control) control {
 	c.Focus = !f.Failed()
 	return c
 }
 
 // Links are the links of the navigation.
-func (f *frame) Links() (template.HTML, error) {
-	p := f.visit.panel
+func (f *pageData) Links() (template.HTML, error) {
+	p := f.request.panel
 	made, ok := p.links.Load(f.nav)
 	if !ok {
 		var b strings.Builder
@@ -388,53 +388,53 @@ func (f *frame) Links() (template.HTML, error) {
 
 // Here is the name of the place of the navigation that the page is in; the organization's if
 // it is in none.
-func (f *frame) Here() string {
+func (f *pageData) Here() string {
 	if f.nav.current < 0 {
 		return f.OrgName()
 	}
-	return f.T(f.visit.panel.places[f.nav.current].text)
+	return f.T(f.request.panel.places[f.nav.current].text)
 }
 
 // AmountField is the control of an amount in the organization's currency, as Field is.
-func (f *frame) AmountField(name, label string, value ...string) control {
+func (f *pageData) AmountField(name, label string, value ...string) control {
 	c := f.Field(name, label, "decimal", value...)
 	c.Label = f.T(label, f.Currency())
 	return c
 }
 
 // Int is a number of things; not below zero.
-func (f *frame) Int(n int) string { return f.Count(uint64(max(n, 0))) }
+func (f *pageData) Int(n int) string { return f.Count(uint64(max(n, 0))) }
 
 // Typed reports whether something was typed into a list.
-func (f *frame) Typed(list string) bool {
-	return slices.ContainsFunc(f.visit.posted, func(p pair) bool { return strings.HasPrefix(p.name, list+"[") && p.value != "" })
+func (f *pageData) Typed(list string) bool {
+	return slices.ContainsFunc(f.request.posted, func(p pair) bool { return strings.HasPrefix(p.name, list+"[") && p.value != "" })
 }
 
 // ErrorTitle and the others are what the page of an error shows.
-func (f *frame) ErrorTitle(e *apiError) string {
-	if name := fmt.Sprint("error.status.", f.visit.status); f.Lang.has(name) {
+func (f *pageData) ErrorTitle(e *apiError) string {
+	if name := fmt.Sprint("error.status.", f.request.status); f.Lang.has(name) {
 		return f.T(name)
 	}
 	return f.T("error.summary")
 }
 
-func (f *frame) ErrorText(e *apiError) string { return faultText(f.Lang, f.format, e) }
+func (f *pageData) ErrorText(e *apiError) string { return faultText(f.Lang, f.format, e) }
 
 // ErrorRequest is the id that the log has of a request that failed; "" where that says nothing.
-func (f *frame) ErrorRequest(e *apiError) string {
+func (f *pageData) ErrorRequest(e *apiError) string {
 	if e.code.status < http.StatusInternalServerError {
 		return ""
 	}
-	return f.visit.requestID[0]
+	return f.request.requestID[0]
 }
 
 // Self is the path of the request, and Posted the fields that came with it.
-func (f *frame) Self() string { return f.visit.r.URL.EscapedPath() }
+func (f *pageData) Self() string { return f.request.r.URL.EscapedPath() }
 
-func (f *frame) Posted() []control { return f.visit.sentFields() }
+func (f *pageData) Posted() []control { return f.request.sentFields() }
 
 // sentFields are the fields of the form that was sent, for controls that send them again.
-func (v *visit) sentFields() (list []control) {
+func (v *panelRequest) sentFields() (list []control) {
 	for _, p := range v.posted {
 		list = append(list, control{Name: p.name, Value: p.value})
 	}

@@ -54,7 +54,7 @@ func requestPages() []panelPage {
 	return []panelPage{{requestsPath, "requests:read", "requests", requestsPage}}
 }
 
-func requestsPage(v *visit) (any, fillFunc) {
+func requestsPage(v *panelRequest) (any, fillFunc) {
 	if !v.planHasAPI() {
 		return redirection{developmentPath}, nil
 	}
@@ -112,7 +112,7 @@ func (w *requestsView) group(all, found []loggedRequest) {
 }
 
 // cut takes the page that was asked for.
-func (w *requestsView) cut(v *visit, found []loggedRequest, names map[id]string) {
+func (w *requestsView) cut(v *panelRequest, found []loggedRequest, names map[id]string) {
 	routes := v.api.routes()
 	w.Total = len(found)
 	last := max((len(found)+requestsOnPage-1)/requestsOnPage, 1)
@@ -149,7 +149,7 @@ func (w *requestsView) Filtered() bool { return w.Key+w.Class+w.Code+w.ID != "" 
 // What templates ask for.
 
 // Classes, LoggedKeys and LoggedCodes are what the list can be narrowed to.
-func (f *frame) Classes() []choiceItem {
+func (f *pageData) Classes() []choiceItem {
 	list := []choiceItem{{"", f.T("all")}}
 	for _, c := range statusClasses {
 		list = append(list, choiceItem{c, f.T("class." + c)})
@@ -157,11 +157,11 @@ func (f *frame) Classes() []choiceItem {
 	return list
 }
 
-func (f *frame) LoggedKeys(w *requestsView) []choiceItem {
+func (f *pageData) LoggedKeys(w *requestsView) []choiceItem {
 	return append([]choiceItem{{"", f.T("all.f")}}, w.Keys...)
 }
 
-func (f *frame) LoggedCodes(w *requestsView) []choiceItem {
+func (f *pageData) LoggedCodes(w *requestsView) []choiceItem {
 	list := []choiceItem{{"", f.T("all")}}
 	for _, code := range w.Codes {
 		list = append(list, choiceItem{code, code})
@@ -170,7 +170,7 @@ func (f *frame) LoggedCodes(w *requestsView) []choiceItem {
 }
 
 // Mend says how to mend what caused an error.
-func (f *frame) Mend(code string) string {
+func (f *pageData) Mend(code string) string {
 	if name := "mend." + code; f.Lang.has(name) {
 		return f.T(name)
 	}
@@ -178,16 +178,16 @@ func (f *frame) Mend(code string) string {
 }
 
 // Millis writes how long a request took, to a tenth of a millisecond.
-func (f *frame) Millis(d decimal) string {
+func (f *pageData) Millis(d decimal) string {
 	const tenth = decimalOne / 10
 	return f.Number((d + tenth/2) / tenth * tenth)
 }
 
 // IsToday reports whether a moment is of the organization's day.
-func (f *frame) IsToday(at instant) bool { return dayOf(at, f.zone) == dayOf(f.now, f.zone) }
+func (f *pageData) IsToday(at instant) bool { return dayOf(at, f.zone) == dayOf(f.now, f.zone) }
 
 // StatusClass is the class of the tag of a status.
-func (f *frame) StatusClass(status uint16) string {
+func (f *pageData) StatusClass(status uint16) string {
 	switch {
 	case status >= 500:
 		return "bad"

@@ -23,7 +23,7 @@ func rewardForms() []panelForm {
 		wordMember("fulfilment"), figureMember("validDays"),
 		partMember("effect", wordMember("type"), figureMember("amount"), figureMember("percent"), wordMember("sku")),
 	}
-	done := func(*visit, string) string { return "/panel/recompensas?hecho=1" }
+	done := func(*panelRequest, string) string { return "/panel/recompensas?hecho=1" }
 	return reviewedForms("reward", []panelForm{
 		{path: "/panel/recompensas/nueva", from: "/panel/recompensas/nueva", members: members, handle: editing(editReward), done: done},
 		{path: "/panel/recompensas/{rewardId}", from: "/panel/recompensas/{rewardId}", members: members, handle: editing(editReward), done: done},
@@ -68,7 +68,7 @@ type rewardRow struct {
 // fewLeft is how many of a reward are few.
 const fewLeft = 10
 
-func rewardsPage(v *visit) (any, fillFunc) {
+func rewardsPage(v *panelRequest) (any, fillFunc) {
 	view := &rewardsView{Done: v.param("hecho") != ""}
 	all := v.ask(listRewards, pair{"limit", manyRewards})
 	return view, func(t *txn) error {
@@ -108,14 +108,14 @@ type rewardView struct {
 	Segments []choiceItem
 }
 
-func (v *rewardView) title(f *frame) string {
+func (v *rewardView) title(f *pageData) string {
 	if v.ID == "" {
 		return f.T("title.reward.new")
 	}
 	return v.Reward.Name
 }
 
-func rewardPage(v *visit) (any, fillFunc) {
+func rewardPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
@@ -161,7 +161,7 @@ func segmentChoices(cfg *config) (items []choiceItem) {
 }
 
 // Boxes are boxes for some of the items, of those that were sent or the given values.
-func (f *frame) Boxes(name string, items []choiceItem, values []string) (boxes []boxView) {
+func (f *pageData) Boxes(name string, items []choiceItem, values []string) (boxes []boxView) {
 	for i, item := range items {
 		n := name + "[" + strconv.Itoa(i) + "]"
 		boxes = append(boxes, boxView{ID: controlID(n), Name: n, Value: item.Value, Label: item.Text, Checked: f.checked(n, slices.Contains(values, item.Value))})
@@ -170,7 +170,7 @@ func (f *frame) Boxes(name string, items []choiceItem, values []string) (boxes [
 }
 
 // Whole is a number of a document for a control; "" if it is missing.
-func (f *frame) Whole(n *int) string {
+func (f *pageData) Whole(n *int) string {
 	if n == nil {
 		return ""
 	}
@@ -178,9 +178,9 @@ func (f *frame) Whole(n *int) string {
 }
 
 // Times says how often; LeftWords how many are left.
-func (f *frame) Times(n uint64) string { return f.Counted("rewards.times", f.Count(n)) }
+func (f *pageData) Times(n uint64) string { return f.Counted("rewards.times", f.Count(n)) }
 
-func (f *frame) LeftWords(n *int) string {
+func (f *pageData) LeftWords(n *int) string {
 	if n == nil {
 		return f.T("rewards.unlimited")
 	}
@@ -188,14 +188,14 @@ func (f *frame) LeftWords(n *int) string {
 }
 
 // OrNone is a number for a control; "" for 0, which stands for none.
-func (f *frame) OrNone(n int) string {
+func (f *pageData) OrNone(n int) string {
 	if n == 0 {
 		return ""
 	}
 	return strconv.Itoa(n)
 }
 
-func (f *frame) CostOf(d decimal) string {
+func (f *pageData) CostOf(d decimal) string {
 	if d == 0 {
 		return ""
 	}

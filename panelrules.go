@@ -31,7 +31,7 @@ func programForms() []panelForm {
 		partMember("tierBasis", wordMember("metric"), wordMember("window"), figureMember("months")),
 		{name: "tiers", kind: madeMember, make: tierRows},
 	}
-	done := func(*visit, string) string { return "/panel/programa?hecho=1" }
+	done := func(*panelRequest, string) string { return "/panel/programa?hecho=1" }
 	return append(reviewedForms("program", []panelForm{
 		{path: one, from: one, members: members, handle: editing(editProgram), done: done},
 	}), reviewedForms("rule", []panelForm{
@@ -42,7 +42,7 @@ func programForms() []panelForm {
 }
 
 // tierRows are the rows of tiers; null, if all are blank.
-func tierRows(v *visit, name string) string {
+func tierRows(v *panelRequest, name string) string {
 	rows := v.list(formMember{name: name, of: []formMember{{name: "name"}, {name: "threshold", kind: amountMember}, {name: "multiplier", kind: amountMember}}})
 	if rows == "" {
 		return "null"
@@ -132,7 +132,7 @@ type ruleWords struct {
 	Warning  string // why it can never fire
 }
 
-func programPage(v *visit) (any, fillFunc) {
+func programPage(v *panelRequest) (any, fillFunc) {
 	view := &programView{Done: v.param("hecho") != ""}
 	return view, func(t *txn) error {
 		w := wordingOf(v, t.cfg)
@@ -156,9 +156,9 @@ type programEditView struct {
 	Stamp   string
 }
 
-func (v *programEditView) title(*frame) string { return v.Program.Name }
+func (v *programEditView) title(*pageData) string { return v.Program.Name }
 
-func programEditPage(v *visit) (any, fillFunc) {
+func programEditPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
@@ -192,7 +192,7 @@ type ruleView struct {
 // ruleEffects are the effects that a new rule can have.
 var ruleEffects = []string{"per", "perItem", "points", "multiplier", "Signup", "Birthday"}
 
-func (v *ruleView) title(f *frame) string {
+func (v *ruleView) title(f *pageData) string {
 	if v.New {
 		return f.T("title.rule.new")
 	}
@@ -213,7 +213,7 @@ func (r *rule) effectName() string {
 	return "points"
 }
 
-func rulePage(v *visit) (any, fillFunc) {
+func rulePage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
@@ -252,17 +252,17 @@ func rulePage(v *visit) (any, fillFunc) {
 }
 
 // Effects are the effects that a new rule can have.
-func (f *frame) Effects() []string { return ruleEffects }
+func (f *pageData) Effects() []string { return ruleEffects }
 
 // PerAmount and PerPoints are the figures of a `per` rule for its controls.
-func (f *frame) PerAmount(r rule) string {
+func (f *pageData) PerAmount(r rule) string {
 	if r.Per == nil {
 		return ""
 	}
 	return f.Number(r.Per.Amount)
 }
 
-func (f *frame) PerPoints(r rule) string {
+func (f *pageData) PerPoints(r rule) string {
 	if r.Per == nil {
 		return ""
 	}
@@ -270,14 +270,14 @@ func (f *frame) PerPoints(r rule) string {
 }
 
 // HourFrom and HourTo are the hours of a rule for its controls.
-func (f *frame) HourFrom(r rule) string {
+func (f *pageData) HourFrom(r rule) string {
 	if r.Hours == nil {
 		return ""
 	}
 	return r.Hours.From
 }
 
-func (f *frame) HourTo(r rule) string {
+func (f *pageData) HourTo(r rule) string {
 	if r.Hours == nil {
 		return ""
 	}
@@ -285,13 +285,13 @@ func (f *frame) HourTo(r rule) string {
 }
 
 // Lines are texts for a control with one on each line.
-func (f *frame) Lines(texts []string) string { return strings.Join(texts, "\n") }
+func (f *pageData) Lines(texts []string) string { return strings.Join(texts, "\n") }
 
 // A tierControls is a row of the form of tiers.
 type tierControls struct{ Name, Threshold, Multiplier control }
 
 // TierRows are the tiers of a program and two rows for more.
-func (f *frame) TierRows(tiers []tier) (rows []tierControls) {
+func (f *pageData) TierRows(tiers []tier) (rows []tierControls) {
 	const more = 2
 	for i := range len(tiers) + more {
 		var row tier

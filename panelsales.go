@@ -32,7 +32,7 @@ func saleForms() []panelForm {
 
 // afterReturn is the page of a return that was registered: at the till for a member who may
 // not see all sales.
-func afterReturn(v *visit, id string) string {
+func afterReturn(v *panelRequest, id string) string {
 	if v.mayAll("transactions:read") != nil {
 		return "/panel/caja/" + v.typedText("customerId") + "/venta/" + id
 	}
@@ -58,7 +58,7 @@ var saleParams = []string{"search", "type", "from", "to", "externalId"}
 // listSalesByDate is listTransactions in the order of the dates that the page shows.
 func listSalesByDate(r *request) action { return r.listSales(true) }
 
-func salesPage(v *visit) (any, fillFunc) {
+func salesPage(v *panelRequest) (any, fillFunc) {
 	view := &salesView{Search: v.param("search"), Type: v.param("type"), From: v.param("from"), To: v.param("to"), ExternalID: v.param("externalId"), By: v.param(byParam)}
 	var all action
 	if view.By == "" {
@@ -89,7 +89,7 @@ func salesPage(v *visit) (any, fillFunc) {
 	}
 }
 
-func (w *salesView) fill(v *visit, t *txn, list []saleShape) (err error) {
+func (w *salesView) fill(v *panelRequest, t *txn, list []saleShape) (err error) {
 	w.Sales, err = v.saleRows(t, list)
 	w.Registered = !slices.IsSortedFunc(list, func(a, b saleShape) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
 	return err
@@ -107,7 +107,7 @@ type saleView struct {
 	Restore  bool // the member may cancel redemptions
 }
 
-func salePage(v *visit) (any, fillFunc) {
+func salePage(v *panelRequest) (any, fillFunc) {
 	view := &saleView{Restore: v.mayAll("redemptions:cancel") == nil}
 	sale := v.ask(getTransaction)
 	return view, func(t *txn) (err error) {
@@ -125,7 +125,7 @@ func salePage(v *visit) (any, fillFunc) {
 }
 
 // linked fills in what belongs to a sale: the purchase of a return, the returns of a purchase.
-func (v *visit) linked(t *txn, view *saleView) error {
+func (v *panelRequest) linked(t *txn, view *saleView) error {
 	s, err := t.sales.get(*view.Sale.ID)
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ type returnView struct {
 	Vouchers []saleRedemption // used in it, which the member may give back with it
 }
 
-func returnPage(v *visit) (any, fillFunc) {
+func returnPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
@@ -197,7 +197,7 @@ func returnPage(v *visit) (any, fillFunc) {
 }
 
 // sentFirst puts the items that were sent before the others, as the form's rows are numbered.
-func (v *visit) sentFirst(lines []item) {
+func (v *panelRequest) sentFirst(lines []item) {
 	for n := range lines {
 		sku, price := v.typedText(fmt.Sprintf("items[%d].sku", n)), v.typedText(fmt.Sprintf("items[%d].price", n))
 		i := slices.IndexFunc(lines[n:], func(it item) bool { return it.SKU == sku && v.format().Number(it.Price) == price })
@@ -211,7 +211,7 @@ func (v *visit) sentFirst(lines []item) {
 }
 
 // restoring is restoreRedemptions of a return: true if the box is checked.
-func restoring(v *visit, name string) string {
+func restoring(v *panelRequest, name string) string {
 	if v.typedText(name) == "" {
 		return ""
 	}
@@ -223,7 +223,7 @@ func restoring(v *visit, name string) string {
 
 // sumReturn sets the amount of a return by item: what its items cost. A quantity that is blank
 // or 0 is not returned; one that is no number, or has two readings, is asked back.
-func sumReturn(v *visit) {
+func sumReturn(v *panelRequest) {
 	sum := new(big.Rat)
 	for i := range maxRows {
 		from := fmt.Sprintf("items[%d].", i)
@@ -245,7 +245,7 @@ func sumReturn(v *visit) {
 
 // typed is a number that was typed; 0 if nothing was. ok is false if the text is no number, or
 // has two readings.
-func (v *visit) typed(name string) (d decimal, ok bool) {
+func (v *panelRequest) typed(name string) (d decimal, ok bool) {
 	text := trimBlanks(v.typedText(name))
 	if text == "" {
 		return 0, true
@@ -257,18 +257,18 @@ func (v *visit) typed(name string) (d decimal, ok bool) {
 
 // A saleTableView is a table of sales.
 type saleTableView struct {
-	*frame
+	*pageData
 	Sales    []saleRow
 	Customer bool // with the customers' names
 }
 
 // SaleTable is for the template "sales".
-func (f *frame) SaleTable(list []saleRow, customer bool) saleTableView {
+func (f *pageData) SaleTable(list []saleRow, customer bool) saleTableView {
 	return saleTableView{f, list, customer}
 }
 
 // ShareWords is an amount of each program's points, with its currency.
-func (f *frame) ShareWords(list []saleShareView, of func(*saleShareView) decimal) string {
+func (f *pageData) ShareWords(list []saleShareView, of func(*saleShareView) decimal) string {
 	var words []string
 	for i := range list {
 		if n := of(&list[i]); n != 0 || i == 0 {
@@ -280,11 +280,11 @@ func (f *frame) ShareWords(list []saleShareView, of func(*saleShareView) decimal
 
 // Reversed and Gone are what a return takes back, and what is not there any more; Gone is ""
 // if all is.
-func (f *frame) Reversed(list []saleShareView) string {
+func (f *pageData) Reversed(list []saleShareView) string {
 	return f.ShareWords(list, func(s *saleShareView) decimal { return s.PointsReversed })
 }
 
-func (f *frame) Gone(list []saleShareView) string {
+func (f *pageData) Gone(list []saleShareView) string {
 	if !slices.ContainsFunc(list, func(s saleShareView) bool { return s.PointsShortfall != 0 }) {
 		return ""
 	}
@@ -293,7 +293,7 @@ func (f *frame) Gone(list []saleShareView) string {
 }
 
 // RestoreBox is the box that gives a purchase's vouchers back with its return.
-func (f *frame) RestoreBox(list []saleRedemption) boxView {
+func (f *pageData) RestoreBox(list []saleRedemption) boxView {
 	var names []string
 	for _, x := range list {
 		names = append(names, x.RewardName)
@@ -304,7 +304,7 @@ func (f *frame) RestoreBox(list []saleRedemption) boxView {
 
 // SaleCount says how many sales there are with the page's filter. Of sales by who made them that
 // is known only where one page has them all.
-func (f *frame) SaleCount(v *salesView) string {
+func (f *pageData) SaleCount(v *salesView) string {
 	switch {
 	case v.Scan != nil && !v.Scan.whole():
 		return f.T("sales.by.some")
@@ -317,7 +317,7 @@ func (f *frame) SaleCount(v *salesView) string {
 }
 
 // SalePager leads to the pages beside this one.
-func (f *frame) SalePager(v *salesView) pagerText {
+func (f *pageData) SalePager(v *salesView) pagerText {
 	if v.Scan == nil {
 		return f.Pager(v.Pager)
 	}
@@ -326,10 +326,10 @@ func (f *frame) SalePager(v *salesView) pagerText {
 		p.Pages = 1
 	}
 	if v.Scan.begun {
-		p.Previous = f.visit.withOlder(0)
+		p.Previous = f.request.withOlder(0)
 	}
 	if v.Scan.older > 0 {
-		p.Next = f.visit.withOlder(v.Scan.older)
+		p.Next = f.request.withOlder(v.Scan.older)
 	}
 	if v.Scan.cut {
 		p.Text = f.T("sales.by.cut", f.Count(v.Scan.looked), f.DayAndYear(dayOf(v.Scan.last, f.zone)))
@@ -338,7 +338,7 @@ func (f *frame) SalePager(v *salesView) pagerText {
 }
 
 // SalesNone says why the page has no sale.
-func (f *frame) SalesNone(v *salesView) string {
+func (f *pageData) SalesNone(v *salesView) string {
 	switch {
 	case v.Scan != nil && v.Scan.cut:
 		return f.T("sales.by.none")
@@ -351,7 +351,7 @@ func (f *frame) SalesNone(v *salesView) string {
 }
 
 // SaleTypes are the choices of a sale's type.
-func (f *frame) SaleTypes() []choiceItem {
+func (f *pageData) SaleTypes() []choiceItem {
 	return []choiceItem{{"", f.T("all")}, {typePurchase, f.T("sale." + typePurchase)}, {typeReturn, f.T("sale." + typeReturn)}}
 }
 

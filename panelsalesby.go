@@ -96,7 +96,7 @@ func listSalesBy(r *request) action {
 }
 
 // withOlder is the address of the page with older sales; 0: of that with the newest.
-func (v *visit) withOlder(older uint64) string {
+func (v *panelRequest) withOlder(older uint64) string {
 	params := slices.DeleteFunc(slices.Clone(v.request.query.object), func(p pair) bool { return p.name == olderParam })
 	if older > 0 {
 		params = append(params, pair{olderParam, strconv.FormatUint(older, 10)})

@@ -24,7 +24,7 @@ func segmentForms() []panelForm {
 		wordMember("name"), wordMember("description"), figureMember("priority"), {name: "isActive", kind: checkMember}, wordMember("join"),
 		{name: "rows", kind: madeMember, make: comparisonRows},
 	}
-	done := func(*visit, string) string { return "/panel/segmentos?hecho=1" }
+	done := func(*panelRequest, string) string { return "/panel/segmentos?hecho=1" }
 	return reviewedForms("segment", []panelForm{
 		{path: "/panel/segmentos/nuevo", from: "/panel/segmentos/nuevo", members: members, handle: editing(editSegment), done: done},
 		{path: one, from: one, members: members, handle: editing(editSegment), done: done},
@@ -34,7 +34,7 @@ func segmentForms() []panelForm {
 
 // comparisonRows are the rows of comparisons. A value is a number, true, false or a text, as
 // its field wants it.
-func comparisonRows(v *visit, name string) string {
+func comparisonRows(v *panelRequest, name string) string {
 	v.list(formMember{name: name}) // renumbers them
 	b, n := []byte{'['}, 0
 	for i := range maxRows {
@@ -115,7 +115,7 @@ type segmentRow struct {
 	Used           []string // names of the rules and rewards that are for it
 }
 
-func segmentsPage(v *visit) (any, fillFunc) {
+func segmentsPage(v *panelRequest) (any, fillFunc) {
 	view := &segmentsView{Done: v.param("hecho") != ""}
 	return view, func(t *txn) error {
 		w := wordingOf(v, t.cfg)
@@ -150,14 +150,14 @@ type segmentView struct {
 	Stamp         string
 }
 
-func (v *segmentView) title(f *frame) string {
+func (v *segmentView) title(f *pageData) string {
 	if v.New {
 		return f.T("title.segment.new")
 	}
 	return v.Segment.Name
 }
 
-func segmentPage(v *visit) (any, fillFunc) {
+func segmentPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
@@ -196,7 +196,7 @@ type comparisonControls struct {
 var segmentFieldNames = []string{"totalSpent", "transactionsCount", "lastTransactionAt", "createdAt", "balance", "lifetimePoints", "tier", "email", "phone"}
 
 // ComparisonRows are the comparisons and two rows for more.
-func (f *frame) ComparisonRows(list []segmentRule) (rows []comparisonControls) {
+func (f *pageData) ComparisonRows(list []segmentRule) (rows []comparisonControls) {
 	const more = 2
 	fields, ops := []choiceItem{{"", f.T("segment.field.none")}}, []choiceItem{}
 	for _, name := range segmentFieldNames {
@@ -224,7 +224,7 @@ func (f *frame) ComparisonRows(list []segmentRule) (rows []comparisonControls) {
 }
 
 // valueOf is the value of a comparison for its control.
-func (f *frame) valueOf(r *segmentRule) string {
+func (f *pageData) valueOf(r *segmentRule) string {
 	var d decimal
 	var text string
 	switch about := segmentFields[r.Field]; {
@@ -237,7 +237,7 @@ func (f *frame) valueOf(r *segmentRule) string {
 }
 
 // Joins are the ways of joining comparisons.
-func (f *frame) Joins() []choiceItem {
+func (f *pageData) Joins() []choiceItem {
 	return []choiceItem{{"all", f.T("segment.all")}, {"any", f.T("segment.any")}}
 }
 

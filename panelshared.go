@@ -75,7 +75,7 @@ func maskedContact(c *customer) string {
 }
 
 // contact is how to reach a customer: masked for a member who may not see all customers.
-func (v *visit) contact(c *customer) string {
+func (v *panelRequest) contact(c *customer) string {
 	if v.mayAll("customers:read") != nil {
 		return maskedContact(c)
 	}
@@ -89,7 +89,7 @@ type saleRow struct {
 	Also string // what it did in other programs
 }
 
-func (v *visit) saleRows(t *txn, list []saleShape) (rows []saleRow, err error) {
+func (v *panelRequest) saleRows(t *txn, list []saleShape) (rows []saleRow, err error) {
 	for _, shape := range list {
 		row := saleRow{saleShape: shape}
 		if shape.Type == typePurchase {
@@ -176,7 +176,7 @@ func withChoice(items []choiceItem, value string) []choiceItem {
 type choiceItem struct{ Value, Text string }
 
 // Select is the control of a choice, with what was typed or the given value.
-func (f *frame) Select(name, label, value string, items []choiceItem) control {
+func (f *pageData) Select(name, label, value string, items []choiceItem) control {
 	c := f.Field(name, label, "select", value)
 	for _, item := range items {
 		c.Options = append(c.Options, optionView{item.Value, item.Text, item.Value == c.Value})
@@ -185,7 +185,7 @@ func (f *frame) Select(name, label, value string, items []choiceItem) control {
 }
 
 // People are the choices of who made something.
-func (f *frame) People(items []choiceItem) []choiceItem {
+func (f *pageData) People(items []choiceItem) []choiceItem {
 	items = slices.Clone(items)
 	items[0].Text = f.T("all")
 	return items

@@ -58,7 +58,7 @@ type simulatedRule struct {
 	Why                     []string // it gives nothing; empty if it gives some
 }
 
-func simulatorPage(v *visit) (any, fillFunc) {
+func simulatorPage(v *panelRequest) (any, fillFunc) {
 	view := &simulatorView{Query: trimBlanks(v.param("cliente"))}
 	asked := v.param("totalAmount") != ""
 	v.posted = slices.Clone(v.request.query.object)
@@ -86,7 +86,7 @@ func simulatorPage(v *visit) (any, fillFunc) {
 }
 
 // pick offers the customers that a search found.
-func (view *simulatorView) pick(v *visit, hits []tillHit) {
+func (view *simulatorView) pick(v *panelRequest, hits []tillHit) {
 	view.Hits, view.Links, view.Nobody = hits, map[id]string{}, len(hits) == 0 && len(v.faults) == 0
 	for _, h := range hits {
 		view.Links[h.ID] = withQuery("/panel/simulador", append(slices.Clip(v.posted), pair{"cliente", h.ID.String()}))
@@ -95,7 +95,7 @@ func (view *simulatorView) pick(v *visit, hits []tillHit) {
 
 // simulate rehearses the sale: at the moment that was asked for, if that is yet to come;
 // else now, as a sale that comes late.
-func (v *visit) simulate(t *txn, view *simulatorView, asked bool) error {
+func (v *panelRequest) simulate(t *txn, view *simulatorView, asked bool) error {
 	view.At = v.request.now
 	if text, _ := v.posted.get("at"); text != "" {
 		at, ok := parseTime(text, v.cfg.zone)

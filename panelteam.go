@@ -17,8 +17,8 @@ var linkPage = &panelPage{need: usersManage, template: "link"}
 
 func teamForms() []panelForm {
 	const one = "/panel/equipo/{userId}"
-	team := func(*visit, string) string { return "/panel/equipo" }
-	back := func(v *visit, _ string) string { return "/panel/equipo/" + v.r.PathValue("userId") }
+	team := func(*panelRequest, string) string { return "/panel/equipo" }
+	back := func(v *panelRequest, _ string) string { return "/panel/equipo/" + v.r.PathValue("userId") }
 	all := []panelForm{
 		{path: "/panel/equipo/nuevo", from: "/panel/equipo/nuevo", members: []formMember{{name: "email"}, {name: "role"}}, handle: invitePerson, done: team, shown: linkPage},
 		{path: "/panel/equipo/invitaciones/{invitationId}/retirar", from: "/panel/equipo", handle: uninvitePerson, done: team},
@@ -32,7 +32,7 @@ func teamForms() []panelForm {
 	}
 	all = append(all, panelForm{
 		path: "/panel/equipo/segundo-factor", from: "/panel/equipo", members: []formMember{boxesMember("secondFactor")}, handle: editing(editSecondFactor), done: team,
-		guard: func(*visit, *txn) error { return panelFault(errOwnersAlone) },
+		guard: func(*panelRequest, *txn) error { return panelFault(errOwnersAlone) },
 	})
 	for i := range all {
 		all[i].need, all[i].proof = usersManage, true
@@ -206,7 +206,7 @@ type linkRow struct {
 	Touch bool // the member may take it back
 }
 
-func (v *visit) linkRow(t *txn, i *invitation) (row linkRow, err error) {
+func (v *panelRequest) linkRow(t *txn, i *invitation) (row linkRow, err error) {
 	row = linkRow{invitation: i, Email: i.Email, Role: i.Role, Reset: i.Kind == invitationReset}
 	from := role("")
 	if row.Reset {
@@ -238,7 +238,7 @@ type teamRow struct {
 	Sessions    int
 }
 
-func (v *visit) teamRow(t *txn, m *teammate) (teamRow, error) {
+func (v *panelRequest) teamRow(t *txn, m *teammate) (teamRow, error) {
 	row := teamRow{ID: m.ID, Name: m.Name, Email: m.Email, Role: m.Role, Out: !m.active(), LoggedInAt: m.LoggedInAt, Self: v.member.is(m.ID)}
 	row.Touch = v.member.mayManage(m.ID, m.Role, m.Role) == nil
 	f, err := factorOf(t.Tx, m.ID)
@@ -246,7 +246,7 @@ func (v *visit) teamRow(t *txn, m *teammate) (teamRow, error) {
 		return row, err
 	}
 	row.Factor = f != nil
-	open, err := sessionsOf(t.Tx, m.ID, t.now, v.panel.ends)
+	open, err := sessionsOf(t.Tx, m.ID, t.now, v.panel.sessionLimits)
 	for _, s := range open {
 		if s.Org == t.org {
 			row.Sessions++
@@ -255,7 +255,7 @@ func (v *visit) teamRow(t *txn, m *teammate) (teamRow, error) {
 	return row, err
 }
 
-func teamPage(v *visit) (any, fillFunc) {
+func teamPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
@@ -299,7 +299,7 @@ func teamPage(v *visit) (any, fillFunc) {
 // A teamNewView is the form of an invitation.
 type teamNewView struct{ Roles []role }
 
-func teamNewPage(v *visit) (any, fillFunc) {
+func teamNewPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needProof(); !ok {
 		return to, nil
 	}
@@ -310,7 +310,7 @@ func teamNewPage(v *visit) (any, fillFunc) {
 }
 
 // rolesToGive are the roles that the member may give to somebody with a role.
-func (v *visit) rolesToGive(from role) []role {
+func (v *panelRequest) rolesToGive(from role) []role {
 	return slices.DeleteFunc(slices.Clone(roles), func(r role) bool { return v.member.role.mayManage(from, r, false) != nil })
 }
 
@@ -325,7 +325,7 @@ type teammateView struct {
 	GivenToday      decimal
 }
 
-func teammatePage(v *visit) (any, fillFunc) {
+func teammatePage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needProof(); !ok {
 		return to, nil
 	}
@@ -354,10 +354,10 @@ func teammatePage(v *visit) (any, fillFunc) {
 	}
 }
 
-func (v *teammateView) title(*frame) string { return v.Name }
+func (v *teammateView) title(*pageData) string { return v.Name }
 
 // RoleChoices are the roles to choose from.
-func (f *frame) RoleChoices(list []role) (items []choiceItem) {
+func (f *pageData) RoleChoices(list []role) (items []choiceItem) {
 	for _, r := range list {
 		items = append(items, choiceItem{string(r), f.T("role." + string(r))})
 	}
@@ -365,7 +365,7 @@ func (f *frame) RoleChoices(list []role) (items []choiceItem) {
 }
 
 // RoleBoxes are boxes of all roles, those of a list checked.
-func (f *frame) RoleBoxes(name string, list []role) []boxView {
+func (f *pageData) RoleBoxes(name string, list []role) []boxView {
 	var values []string
 	for _, r := range list {
 		values = append(values, string(r))
@@ -374,10 +374,10 @@ func (f *frame) RoleBoxes(name string, list []role) []boxView {
 }
 
 // FullLink is the link of an invitation, with the panel's address.
-func (f *frame) FullLink(token string) string {
-	address := f.visit.panel.address.origin()
+func (f *pageData) FullLink(token string) string {
+	address := f.request.panel.address.origin()
 	if address == "" { // this machine's, as the browser has it
-		address = "http://" + f.visit.r.Host
+		address = "http://" + f.request.r.Host
 	}
 	return invitationLink(address, token)
 }

@@ -86,8 +86,8 @@ func pageFault(page string) string {
 	return fmtFault.FindString(page)
 }
 
-// TestPanelHostile opens every page and sends every form with hostile values, in each role's
-// frame and in both languages: nothing of them is taken for HTML, and every template is made
+// TestPanelHostile opens every page and sends every form with hostile values, as each role
+// and in both languages: nothing of them is taken for HTML, and every template is made
 // without an error.
 // Panel check 40.
 func TestPanelHostile(t *testing.T) {

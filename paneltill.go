@@ -21,7 +21,7 @@ func tillPages() []panelPage {
 
 var saleMembers = []formMember{
 	{name: "customerId", kind: pathMember}, {name: "totalAmount", kind: amountMember}, {name: "externalId"}, {name: "comment"},
-	{name: "again", kind: madeMember, make: func(v *visit, name string) string { // absent, as before it existed, unless the button says so
+	{name: "again", kind: madeMember, make: func(v *panelRequest, name string) string { // absent, as before it existed, unless the button says so
 		if v.typedText(name) != "" {
 			return "true"
 		}
@@ -36,20 +36,20 @@ var enrolMembers = []formMember{
 
 func tillForms() []panelForm {
 	const customer = "/panel/caja/{customerId}"
-	at := func(v *visit) string { return "/panel/caja/" + v.r.PathValue("customerId") }
+	at := func(v *panelRequest) string { return "/panel/caja/" + v.r.PathValue("customerId") }
 	return []panelForm{
 		{path: enrolPath, need: "customers:write", from: enrolPath, members: enrolMembers, handle: enrolNew, action: "customer.created",
-			forms: true, done: func(_ *visit, id string) string { return "/panel/caja/" + id }},
+			forms: true, done: func(_ *panelRequest, id string) string { return "/panel/caja/" + id }},
 		{path: customer + "/venta", need: "transactions:write", from: customer, members: saleMembers, labels: "sale", handle: registerTransaction, action: "transaction.created",
-			forms: true, done: func(v *visit, id string) string { return at(v) + "/venta/" + id }},
+			forms: true, done: func(v *panelRequest, id string) string { return at(v) + "/venta/" + id }},
 		{path: customer + "/canje", need: "rewards:write", from: customer, members: []formMember{{name: "customerId", kind: pathMember}, {name: "productId"}, {name: "comment"}, {name: "expectedPoints", kind: amountMember}},
-			handle: redeemReward, action: "redemption.created", forms: true, done: func(v *visit, id string) string { return at(v) + "/canje/" + id }},
+			handle: redeemReward, action: "redemption.created", forms: true, done: func(v *panelRequest, id string) string { return at(v) + "/canje/" + id }},
 		{path: customer + "/canje/{redemptionId}/uso", need: "rewards:write", from: customer + "/canje/{redemptionId}", members: []formMember{{name: "code"}},
-			handle: ofPath(useRedemption), action: "redemption.used", forms: true, done: func(v *visit, id string) string { return at(v) + "/canje/" + id }},
+			handle: ofPath(useRedemption), action: "redemption.used", forms: true, done: func(v *panelRequest, id string) string { return at(v) + "/canje/" + id }},
 		{path: customer + "/canje/{redemptionId}/deshacer", need: "redemptions:cancel", from: customer + "/canje/{redemptionId}", guard: ownRedemption,
-			handle: ofPath(cancelRedemption), forms: true, done: func(v *visit, id string) string { return at(v) + "/canje/" + id }},
+			handle: ofPath(cancelRedemption), forms: true, done: func(v *panelRequest, id string) string { return at(v) + "/canje/" + id }},
 		{path: customer + "/venta/{transactionId}/deshacer", need: "transactions:return", from: customer + "/venta/{transactionId}", guard: ownSale, members: undoMembers, labels: "sale",
-			handle: registerTransaction, action: "transaction.returned", forms: true, done: func(v *visit, id string) string { return at(v) + "/venta/" + id }},
+			handle: registerTransaction, action: "transaction.returned", forms: true, done: func(v *panelRequest, id string) string { return at(v) + "/venta/" + id }},
 	}
 }
 
@@ -87,7 +87,7 @@ var undoMembers = []formMember{
 	{name: "originalTransactionId", kind: pathMember, value: "transactionId"},
 }
 
-func tillPage(v *visit) (any, fillFunc) {
+func tillPage(v *panelRequest) (any, fillFunc) {
 	view := &tillView{Query: trimBlanks(v.param("q"))}
 	view.Asked = view.Query != ""
 	mine, find := v.doneToday(&view.Mine), v.find(view)
@@ -127,7 +127,7 @@ type enrolView struct {
 	Known        bool // one of them was typed
 }
 
-func enrolPage(v *visit) (any, fillFunc) {
+func enrolPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
@@ -159,7 +159,7 @@ func (h *TillHead) balance(program id) decimal {
 	return 0
 }
 
-func (v *visit) head(h *TillHead) fillFunc {
+func (v *panelRequest) head(h *TillHead) fillFunc {
 	detail := v.ask(getCustomer)
 	return func(t *txn) (err error) {
 		if h.Customer, err = resultOf[customerDetail](t, detail); err != nil {
@@ -223,7 +223,7 @@ func (view *tillCustomerView) moved(t *txn) error {
 	return nil
 }
 
-func tillCustomerPage(v *visit) (any, fillFunc) {
+func tillCustomerPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
@@ -279,12 +279,12 @@ type saleLink struct {
 	At     instant
 }
 
-func (v *visit) saleLink(s *sale) saleLink {
+func (v *panelRequest) saleLink(s *sale) saleLink {
 	return saleLink{"/panel/caja/" + v.r.PathValue("customerId") + "/venta/" + s.ID.String(), s.Total, s.CreatedAt}
 }
 
 // cameBack fills in what came back of a purchase, or the purchase of a return.
-func (view *tillSaleView) cameBack(v *visit, t *txn) error {
+func (view *tillSaleView) cameBack(v *panelRequest, t *txn) error {
 	s, err := t.sales.get(*view.Sale.ID)
 	if err != nil {
 		return err
@@ -308,7 +308,7 @@ func (view *tillSaleView) cameBack(v *visit, t *txn) error {
 	return err
 }
 
-func tillSalePage(v *visit) (any, fillFunc) {
+func tillSalePage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
@@ -344,7 +344,7 @@ type tillRedemptionView struct {
 	Undo       bool
 }
 
-func tillRedemptionPage(v *visit) (any, fillFunc) {
+func tillRedemptionPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
@@ -388,7 +388,7 @@ const undoTime = 10 * 60 * 1000
 
 // ownSale is what a role with transactions:return in part may undo: the member's own sales of
 // today, if the organization allows that.
-func ownSale(v *visit, t *txn) error {
+func ownSale(v *panelRequest, t *txn) error {
 	s, err := t.sales.get(pathIDOf(v.r, "transactionId"))
 	if err != nil {
 		return err
@@ -401,7 +401,7 @@ func ownSale(v *visit, t *txn) error {
 
 // ownRedemption is what a role with redemptions:cancel in part may cancel: the member's own
 // of the last undoTime.
-func ownRedemption(v *visit, t *txn) error {
+func ownRedemption(v *panelRequest, t *txn) error {
 	x, err := t.rewards.redemption(pathIDOf(v.r, "redemptionId"))
 	if err != nil {
 		return err
@@ -500,7 +500,7 @@ type headView struct {
 // soon is how far ahead the till tells of points that expire, in milliseconds.
 const soon = 30 * 24 * 60 * 60 * 1000
 
-func (f *frame) Head(h TillHead) headView {
+func (f *pageData) Head(h TillHead) headView {
 	c := &h.Customer
 	v := headView{Name: c.Name, Contact: h.Contact, Balance: f.Number(c.Balance), Currency: h.Program, Other: f.T("till.other")}
 	if c.TierName != nil {
@@ -523,7 +523,7 @@ func (f *frame) Head(h TillHead) headView {
 		about = append(about, f.Counted("till.pending", f.Number(c.PendingBalance)))
 	}
 	for _, e := range c.ExpiringPoints {
-		if e.ExpiresAt <= f.visit.request.now+soon {
+		if e.ExpiresAt <= f.request.request.now+soon {
 			about = append(about, f.Counted("till.expiring", f.Number(e.Amount), f.Date(e.ExpiresAt)))
 		}
 	}
@@ -535,10 +535,10 @@ func (f *frame) Head(h TillHead) headView {
 }
 
 // Points are points in a program's currency.
-func (f *frame) Points(n decimal, unit string) string { return f.Number(n) + " " + unit }
+func (f *pageData) Points(n decimal, unit string) string { return f.Number(n) + " " + unit }
 
 // Cost is what a reward costs, with the currency where it is not the customer's own.
-func (f *frame) Cost(r rewardShape, h TillHead) string {
+func (f *pageData) Cost(r rewardShape, h TillHead) string {
 	if r.LoyaltyProgramID == h.Customer.LoyaltyProgramID {
 		return f.Number(r.PointsCost)
 	}
@@ -546,7 +546,7 @@ func (f *frame) Cost(r rewardShape, h TillHead) string {
 }
 
 // Reasons says why a customer cannot have a reward now.
-func (f *frame) Reasons(r rewardShape, h TillHead) string {
+func (f *pageData) Reasons(r rewardShape, h TillHead) string {
 	var list []string
 	for _, reason := range *r.Reasons {
 		name := "reason." + reason
@@ -571,7 +571,7 @@ type programChange struct {
 
 // Changes are what a sale did: in the customer's own program, and in the others where it did
 // anything.
-func (f *frame) Changes(s saleShape, h TillHead) (list []programChange) {
+func (f *pageData) Changes(s saleShape, h TillHead) (list []programChange) {
 	for i, p := range append([]saleProgram{s.Programs.Own}, s.Programs.Others...) {
 		if i > 0 && p.PointsEarned == 0 && p.PointsReversed == 0 {
 			continue
@@ -590,7 +590,7 @@ func (f *frame) Changes(s saleShape, h TillHead) (list []programChange) {
 }
 
 // TakeOff says what to take off for a voucher that stands; "" if there is nothing to.
-func (f *frame) TakeOff(x redemptionShape) string {
+func (f *pageData) TakeOff(x redemptionShape) string {
 	e := x.Effect
 	switch {
 	case e == nil || x.Status == redemptionCancelled || x.Status == redemptionExpired:

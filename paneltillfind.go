@@ -78,7 +78,7 @@ func (c *typedContact) isWhole() bool {
 
 // find looks for the customer that was typed: by e-mail, phone or externalId, else by words. A
 // whole contact is never taken for somebody else's that merely contains it.
-func (v *visit) find(view *tillView) fillFunc {
+func (v *panelRequest) find(view *tillView) fillFunc {
 	if !view.Asked {
 		return func(*txn) error { return nil }
 	}
@@ -134,7 +134,7 @@ func exactly(t *txn, text string, typed *typedContact) (*customer, error) {
 }
 
 // searched fills in a page of the customers that the search found, and where the others are.
-func (v *visit) searched(t *txn, view *tillView, search action) error {
+func (v *panelRequest) searched(t *txn, view *tillView, search action) error {
 	found, err := resultOf[appendedList[customerItem]](t, search)
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func lettersIn(text string) (n int) {
 }
 
 // tillHits are customers that a search found.
-func (v *visit) tillHits(t *txn, found []customerItem) (hits []tillHit, err error) {
+func (v *panelRequest) tillHits(t *txn, found []customerItem) (hits []tillHit, err error) {
 	for _, c := range found {
 		d, err := t.customers.get(c.ID)
 		if err != nil {

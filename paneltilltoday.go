@@ -19,7 +19,7 @@ type doneItem struct {
 const manyDone = "10"
 
 // doneToday are the latest of what the member did today.
-func (v *visit) doneToday(done *[]doneItem) fillFunc {
+func (v *panelRequest) doneToday(done *[]doneItem) fillFunc {
 	mine := v.ask(listAudit, pair{"actor", v.member.user.ID.String()}, pair{"kind", auditKindChange}, pair{"limit", manyDone}, pair{"from", dayOf(v.request.now, v.cfg.zone).String()})
 	return func(t *txn) error {
 		list, err := resultOf[list[auditShape]](t, mine)

@@ -13,21 +13,21 @@ import (
 
 // A panel serves the dashboard.
 type panel struct {
-	api     *api
-	address panelAddress
-	ends    sessionEnds
-	assets  *panelAssets
-	protect http.CrossOriginProtection
-	hsts    bool              // pages tell browsers to use TLS alone
-	asked   buckets[[32]byte] // requests of each session
-	mux     *http.ServeMux
-	pages   map[string]*panelPage
-	places  []panelPlace
-	texts   panelTexts
-	links   sync.Map      // template.HTML of each navigation
-	random  func() string // makes tokens of forms
-	hooks   *deliverer    // of the server; nil: there is none, as in tests
-	server  *panelServer  // nil: there is none, as in most tests
+	api           *api
+	address       panelAddress
+	sessionLimits sessionLimits
+	assets        *panelAssets
+	protect       http.CrossOriginProtection
+	hsts          bool              // pages tell browsers to use TLS alone
+	asked         buckets[[32]byte] // requests of each session
+	mux           *http.ServeMux
+	pages         map[string]*panelPage
+	places        []panelPlace
+	texts         panelTexts
+	links         sync.Map      // template.HTML of each navigation
+	random        func() string // makes tokens of forms
+	hooks         *deliverer    // of the server; nil: there is none, as in tests
+	server        *panelServer  // nil: there is none, as in most tests
 }
 
 // templates are the pages by name, each with the layout.
@@ -38,7 +38,7 @@ type panelPage struct {
 	path     string // as http.ServeMux takes it
 	need     permission
 	template string // the name of a file in panel/, without its ending
-	show     func(*visit) (view any, fill fillFunc)
+	show     func(*panelRequest) (view any, fill fillFunc)
 }
 
 // A fillFunc completes a view in a View of the organization; nil: it is complete.
@@ -69,20 +69,20 @@ type panelForm struct {
 	from    string // the path of the page that has the form; its names are among those of path
 	members []formMember
 	handle  func(*request) action
-	run     func(*visit) error // does all by itself, in place of handle and what follows; the form needs no token
-	most    int64              // bytes; 0: maxForm
-	action  string             // of the audit log's entry, where the domain writes none for that
-	about   string             // the name in path of what that entry is about; "": what was made
-	labels  string             // the names of its controls' texts begin so; "": with "field"
-	proof   bool               // it needs the password to have been given lately
+	run     func(*panelRequest) error // does all by itself, in place of handle and what follows; the form needs no token
+	most    int64                     // bytes; 0: maxForm
+	action  string                    // of the audit log's entry, where the domain writes none for that
+	about   string                    // the name in path of what that entry is about; "": what was made
+	labels  string                    // the names of its controls' texts begin so; "": with "field"
+	proof   bool                      // it needs the password to have been given lately
 
 	// guard says what a role that has the permission in part may do.
-	guard func(*visit, *txn) error
+	guard func(*panelRequest, *txn) error
 	// prepare completes what was posted, before it is read.
-	prepare func(*visit)
+	prepare func(*panelRequest)
 
 	// done returns where a success leads, by the id of what the action returned.
-	done func(v *visit, id string) string
+	done func(v *panelRequest, id string) string
 	// forms says that this page has forms: the way there brings their token, so that the page
 	// need not lead to itself.
 	forms bool
@@ -102,7 +102,7 @@ type formMember struct {
 	// called otherwise there.
 	value string
 
-	make func(v *visit, name string) string // of a madeMember: its value; "" leaves it out
+	make func(v *panelRequest, name string) string // of a madeMember: its value; "" leaves it out
 }
 
 type memberKind int
@@ -118,8 +118,8 @@ const (
 	listMember                     // objects: name[0].member, name[1].member …; rows without any value are left out
 )
 
-// A visit is one request of the panel and its response.
-type visit struct {
+// A panelRequest is one request of the panel and its response.
+type panelRequest struct {
 	*exchange
 	panel  *panel
 	r      *http.Request // with the values of its path
@@ -148,7 +148,7 @@ type shopItem struct {
 }
 
 // shopsOf lists the member's organizations; none if there is one alone.
-func (v *visit) shopsOf(settings version, tx Tx) (list []shopItem, err error) {
+func (v *panelRequest) shopsOf(settings version, tx Tx) (list []shopItem, err error) {
 	orgs, err := organizationsOf(tx, v.member.user.ID)
 	if err != nil || len(orgs) < 2 {
 		return nil, err
@@ -170,7 +170,7 @@ func (v *visit) shopsOf(settings version, tx Tx) (list []shopItem, err error) {
 }
 
 // allow checks the member's permission.
-func (v *visit) allow() error {
+func (v *panelRequest) allow() error {
 	switch {
 	case v.member != nil && v.member.locked && !slices.Contains(openLocked, v.route):
 		return newError(codeSessionLocked)
@@ -190,12 +190,12 @@ func (v *visit) allow() error {
 
 // hasPlace reports whether there is such a page for the member. Without API access in the plan
 // the developers' area is there for operators alone (contract §19).
-func (v *visit) hasPlace(route string) bool {
+func (v *panelRequest) hasPlace(route string) bool {
 	return v.planHasAPI() || v.may(operates) || route != developmentPath && !strings.HasPrefix(route, developmentPath+"/")
 }
 
 // planHasAPI reports whether the plan of the member's organization has API access.
-func (v *visit) planHasAPI() bool { return v.cfg != nil && v.cfg.Organization.Plan.APIAccess }
+func (v *panelRequest) planHasAPI() bool { return v.cfg != nil && v.cfg.Organization.Plan.APIAccess }
 
 const developmentPath = "/panel/desarrollo"
 
@@ -219,12 +219,12 @@ var openLocked = []string{unlockPath, lockPath, outPath}
 
 // isOwn reports whether the page or form is of the member's own account and session, and of
 // no organization's.
-func (v *visit) isOwn() bool {
+func (v *panelRequest) isOwn() bool {
 	return strings.HasPrefix(v.route, "/panel/cuenta") || slices.Contains([]string{provePath, lockPath, unlockPath, "/panel/organizacion", outPath}, v.route)
 }
 
 // may reports whether the member has a permission, be it in part.
-func (v *visit) may(p permission) bool {
+func (v *panelRequest) may(p permission) bool {
 	if p == operates {
 		return v.member != nil && v.member.user.Operator
 	}
@@ -232,7 +232,7 @@ func (v *visit) may(p permission) bool {
 }
 
 // sees reports whether the member has a permission; part: be it in part.
-func (v *visit) sees(p permission, part bool) bool {
+func (v *panelRequest) sees(p permission, part bool) bool {
 	if p == operates {
 		return v.may(p)
 	}
@@ -241,7 +241,7 @@ func (v *visit) sees(p permission, part bool) bool {
 }
 
 // mayAll is an error unless the member has a permission without bounds.
-func (v *visit) mayAll(p permission) error {
+func (v *panelRequest) mayAll(p permission) error {
 	if v.member.role.may(p) == grantAll {
 		return nil
 	}
@@ -259,7 +259,7 @@ type download struct {
 }
 
 // fill runs a fillFunc in a View.
-func (v *visit) fill(fill fillFunc) error {
+func (v *panelRequest) fill(fill fillFunc) error {
 	if fill == nil {
 		return nil
 	}
@@ -275,7 +275,7 @@ func (v *visit) fill(fill fillFunc) error {
 
 // ask is a request of the API that a page makes: the handler's action with the query's
 // parameters. Faults of what people typed are told on the page.
-func (v *visit) ask(handle func(*request) action, params ...pair) action {
+func (v *panelRequest) ask(handle func(*request) action, params ...pair) action {
 	req := v.request
 	req.Request = v.r
 	req.query = query{input{new(fault), sent{object: given(params)}}}
@@ -288,7 +288,7 @@ func (v *visit) ask(handle func(*request) action, params ...pair) action {
 }
 
 // param is a parameter of the page's query; params are those that have a value, for ask.
-func (v *visit) param(name string) string {
+func (v *panelRequest) param(name string) string {
 	if v.posted != nil { // the page of a form has no query
 		return ""
 	}
@@ -296,7 +296,7 @@ func (v *visit) param(name string) string {
 	return value
 }
 
-func (v *visit) params(names ...string) (list []pair) {
+func (v *panelRequest) params(names ...string) (list []pair) {
 	for _, name := range names {
 		if value := v.param(name); value != "" {
 			list = append(list, pair{name, value})
@@ -375,7 +375,7 @@ func isToken(text string) bool {
 
 // needToken returns the token of the page's forms. A page that is opened without one leads
 // to itself with one: ok is false then.
-func (v *visit) needToken() (to redirection, ok bool) {
+func (v *panelRequest) needToken() (to redirection, ok bool) {
 	if v.token != "" {
 		return to, true
 	}
@@ -397,7 +397,7 @@ func withToken(path, token string) string {
 }
 
 // format is how the page writes and reads numbers and dates.
-func (v *visit) format() *format {
+func (v *panelRequest) format() *format {
 	f := &format{language: v.lang.code, zone: time.UTC, now: v.request.now}
 	if v.cfg != nil {
 		o := &v.cfg.Organization
@@ -410,17 +410,17 @@ func (v *visit) format() *format {
 var secretFields = []string{"password", "old", "factorCode", "dropCode", "pin", "pinAgain", "oldPin", "dropPin"}
 
 // hasSecret reports whether the form that was sent has one of the secretFields.
-func (v *visit) hasSecret() bool {
+func (v *panelRequest) hasSecret() bool {
 	return slices.ContainsFunc(v.posted, func(p pair) bool { return slices.Contains(secretFields, p.name) })
 }
 
 // typedText is a field of the form that was sent, as it was typed.
-func (v *visit) typedText(name string) string {
+func (v *panelRequest) typedText(name string) string {
 	text, _ := v.posted.get(name)
 	return text
 }
 
 // drop forgets a field of the form.
-func (v *visit) drop(name string) {
+func (v *panelRequest) drop(name string) {
 	v.posted = slices.DeleteFunc(v.posted, func(p pair) bool { return p.name == name })
 }

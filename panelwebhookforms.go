@@ -22,8 +22,10 @@ func webhookEditPages() []panelPage {
 func webhookEditForms() []panelForm {
 	const one, need = webhookPath + "/cambiar", "webhooks:manage"
 	members := []formMember{wordMember("url"), boxesMember("events"), wordMember("status")}
-	done := func(*visit, string) string { return withQuery(webhooksPath, []pair{{"hecho", "1"}}) }
-	made := func(_ *visit, hook string) string { return withQuery(webhooksPath, []pair{{newHookParam, hook}}) }
+	done := func(*panelRequest, string) string { return withQuery(webhooksPath, []pair{{"hecho", "1"}}) }
+	made := func(_ *panelRequest, hook string) string {
+		return withQuery(webhooksPath, []pair{{newHookParam, hook}})
+	}
 	return reviewedForms("webhook", []panelForm{
 		{path: newWebhookPath, need: need, from: newWebhookPath, members: append([]formMember{wordMember("key")}, members...), handle: editing(editWebhook), done: made},
 		{path: one, need: need, from: one, members: members, handle: editing(editWebhook), done: done},
@@ -74,14 +76,14 @@ type webhookView struct {
 	Stamp         string
 }
 
-func (v *webhookView) title(f *frame) string {
+func (v *webhookView) title(f *pageData) string {
 	if v.New {
 		return f.T("title.webhook.new")
 	}
 	return v.Hook.Key
 }
 
-func webhookPage(v *visit) (any, fillFunc) {
+func webhookPage(v *panelRequest) (any, fillFunc) {
 	if !v.planHasAPI() {
 		return redirection{developmentPath}, nil
 	}
@@ -118,7 +120,7 @@ var eventPatterns = func() (list []string) {
 }()
 
 // EventBoxes are boxes for the patterns of a webhook, a row for each group.
-func (f *frame) EventBoxes(chosen []string) (rows [][]boxView) {
+func (f *pageData) EventBoxes(chosen []string) (rows [][]boxView) {
 	var items []choiceItem
 	for _, p := range eventPatterns {
 		text := p
@@ -139,7 +141,7 @@ func (f *frame) EventBoxes(chosen []string) (rows [][]boxView) {
 }
 
 // HookStatus is the choice between a webhook that gets events and one that does not.
-func (f *frame) HookStatus(status string) control {
+func (f *pageData) HookStatus(status string) control {
 	return f.Select("status", "webhook.status", status, []choiceItem{{statusActive, f.T("status." + statusActive)}, {statusInactive, f.T("status." + statusInactive)}})
 }
 

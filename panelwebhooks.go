@@ -26,9 +26,9 @@ func webhookPages() []panelPage {
 func webhookForms() []panelForm {
 	const need = "webhooks:manage"
 	made := &panelPage{webhooksPath, need, "webhook-secret", nil}
-	back := func(*visit, string) string { return webhooksPath }
+	back := func(*panelRequest, string) string { return webhooksPath }
 	return []panelForm{
-		{path: webhookPath + "/secreto", need: need, from: webhooksPath, proof: true, handle: newSecretByForm, done: func(*visit, string) string { return webhooksPath + "?" + madeParam + "=1" }, shown: made},
+		{path: webhookPath + "/secreto", need: need, from: webhooksPath, proof: true, handle: newSecretByForm, done: func(*panelRequest, string) string { return webhooksPath + "?" + madeParam + "=1" }, shown: made},
 		{path: webhookPath + "/continuar", need: need, from: webhooksPath, handle: resumeByForm, done: back},
 		{path: webhookPath + "/repetir", need: need, from: webhooksPath, members: []formMember{{name: "from", kind: amountMember, must: true}}, handle: replayByForm, done: back},
 		{path: webhookPath + "/prueba", need: need, from: webhooksPath, run: testByForm},
@@ -52,7 +52,7 @@ type webhooksView struct {
 	Newest uint64 // event
 }
 
-func webhooksPage(v *visit) (any, fillFunc) {
+func webhooksPage(v *panelRequest) (any, fillFunc) {
 	if !v.planHasAPI() {
 		return redirection{developmentPath}, nil
 	}
@@ -91,9 +91,9 @@ type deliveryRow struct {
 	Millis decimal
 }
 
-func (v *deliveriesView) title(*frame) string { return v.Hook.Key }
+func (v *deliveriesView) title(*pageData) string { return v.Hook.Key }
 
-func deliveriesPage(v *visit) (any, fillFunc) {
+func deliveriesPage(v *panelRequest) (any, fillFunc) {
 	if !v.planHasAPI() {
 		return redirection{developmentPath}, nil
 	}
@@ -122,13 +122,13 @@ func deliveriesPage(v *visit) (any, fillFunc) {
 
 // A hookFactsView is for the template "hook-facts".
 type hookFactsView struct {
-	Frame  *frame
+	Page   *pageData
 	Hook   listedWebhook
 	Newest uint64
 }
 
 // HookFacts says how far a webhook has come.
-func (f *frame) HookFacts(h listedWebhook, newest uint64) hookFactsView {
+func (f *pageData) HookFacts(h listedWebhook, newest uint64) hookFactsView {
 	return hookFactsView{f, h, newest}
 }
 
@@ -171,7 +171,7 @@ func replayByForm(r *request) action {
 
 // testByForm sends a test message and shows the page with what became of it. Sending the form
 // again sends another message.
-func testByForm(v *visit) error {
+func testByForm(v *panelRequest) error {
 	hook := v.r.PathValue("hook")
 	if v.cfg.webhook(hook) == nil {
 		return newError(codeWebhookNotFound)
@@ -202,7 +202,7 @@ func testByForm(v *visit) error {
 }
 
 // HookState is the state of a webhook as a word, and the class of its tag.
-func (f *frame) HookState(h listedWebhook) (tag struct{ Class, Text string }) {
+func (f *pageData) HookState(h listedWebhook) (tag struct{ Class, Text string }) {
 	switch {
 	case h.Status != statusActive:
 		tag.Text = f.T("hook.inactive")
@@ -222,22 +222,22 @@ func (f *frame) HookState(h listedWebhook) (tag struct{ Class, Text string }) {
 
 // HookFrom is the field for the event that a webhook goes on from. Its id has the webhook's
 // key, unless the form was about this one.
-func (f *frame) HookFrom(hook string) control {
+func (f *pageData) HookFrom(hook string) control {
 	c := f.Field("from", "hook.replay.from", "decimal")
 	c.Hint = f.T("hook.replay.hint")
-	if f.visit.r.PathValue("hook") != hook {
+	if f.request.r.PathValue("hook") != hook {
 		c = control{ID: c.ID + "-" + hook, Name: c.Name, Label: c.Label, Hint: c.Hint, Kind: c.Kind, Auto: c.Auto}
 	}
 	return c
 }
 
 // Wrong reports whether the page shows a fault of a field of the form about a webhook.
-func (f *frame) Wrong(hook, field string) bool {
-	return f.visit.r.PathValue("hook") == hook && slices.ContainsFunc(f.visit.faults, func(e *apiError) bool { return e.field == field })
+func (f *pageData) Wrong(hook, field string) bool {
+	return f.request.r.PathValue("hook") == hook && slices.ContainsFunc(f.request.faults, func(e *apiError) bool { return e.field == field })
 }
 
 // HookWhy is why a webhook fails, in words.
-func (f *frame) HookWhy(why string) string { return webhookWhy(f.Lang, why) }
+func (f *pageData) HookWhy(why string) string { return webhookWhy(f.Lang, why) }
 
 // webhookWhy is a result of whyNot in words.
 func webhookWhy(lang language, why string) string {

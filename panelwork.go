@@ -358,7 +358,7 @@ type workRow struct {
 }
 
 // workRows are the rows of all who did something since a moment.
-func (v *visit) workRows(t *txn, list []work) (rows []workRow, err error) {
+func (v *panelRequest) workRows(t *txn, list []work) (rows []workRow, err error) {
 	f := v.format()
 	for _, w := range list {
 		row := workRow{work: w, Path: v.workPath(w.By), Gave: f.handWords(t.cfg, w.Hand)}
@@ -378,7 +378,7 @@ const (
 )
 
 // workPath is the page of what somebody did: their own, or the sales.
-func (v *visit) workPath(by creator) string {
+func (v *panelRequest) workPath(by creator) string {
 	switch {
 	case by.Type == byUser && v.may(usersManage):
 		return strings.Replace(personPath, "{userId}", by.ID.String(), 1)
@@ -394,17 +394,17 @@ func (v *visit) workPath(by creator) string {
 
 // A workTable is a table of what people did, for the template "works".
 type workTable struct {
-	Page *frame
+	Page *pageData
 	Name string
 	Rows []workRow
 }
 
-func (f *frame) WorkTable(name string, rows []workRow) workTable {
+func (f *pageData) WorkTable(name string, rows []workRow) workTable {
 	return workTable{f, f.T(name), rows}
 }
 
 // ReturnShare is how many returns there were, and the share of the sales that they are.
-func (f *frame) ReturnShare(r workRow) string {
+func (f *pageData) ReturnShare(r workRow) string {
 	share, ok := r.returned().share()
 	if !ok || r.Returns == 0 {
 		return f.Int(r.Returns)

@@ -58,13 +58,13 @@ func newPIN(pin string, random seed) (h passwordHash, err error) {
 func (s *session) hasPIN() bool { return s.PIN.Iterations != 0 }
 
 // locked reports whether a session waits for its PIN.
-func (e sessionEnds) locked(s *session, hash [32]byte, now instant) bool {
-	return s.hasPIN() && (s.LockedAt != 0 || now >= e.seen.last(hash, s.SeenAt).add(min(lockAfter, e.idle)))
+func (l sessionLimits) locked(s *session, hash [32]byte, now instant) bool {
+	return s.hasPIN() && (s.LockedAt != 0 || now >= l.seen.last(hash, s.SeenAt).add(min(lockAfter, l.idle)))
 }
 
 // lock locks a member's session, which has a PIN.
-func (p *peopleTxn) lock(m *member, ends sessionEnds) error {
-	again, err := p.stillIn(m, ends)
+func (p *peopleTxn) lock(m *member, limits sessionLimits) error {
+	again, err := p.stillIn(m, limits)
 	if err != nil {
 		return err
 	}
@@ -79,8 +79,8 @@ func (p *peopleTxn) unlock(s *session) error {
 }
 
 // choosePIN gives a member's session its first PIN.
-func (p *peopleTxn) choosePIN(m *member, ends sessionEnds, h passwordHash, lock bool) error {
-	again, err := p.stillIn(m, ends)
+func (p *peopleTxn) choosePIN(m *member, limits sessionLimits, h passwordHash, lock bool) error {
+	again, err := p.stillIn(m, limits)
 	if err == nil && again.session.hasPIN() {
 		err = errPINThere
 	}
@@ -115,8 +115,8 @@ const (
 
 // tryPIN counts a try of the PIN that m has. right says whether it was the right one: it is compared
 // before the transaction, as that takes time. If so, then is called to change the session.
-func (p *peopleTxn) tryPIN(m *member, ends sessionEnds, right bool, then func(*session) error) (pinTry, error) {
-	again, err := p.stillIn(m, ends)
+func (p *peopleTxn) tryPIN(m *member, limits sessionLimits, right bool, then func(*session) error) (pinTry, error) {
+	again, err := p.stillIn(m, limits)
 	if err != nil {
 		return pinWrong, err
 	}

@@ -26,7 +26,7 @@ const (
 //
 // It takes back in every program where the purchase counted, and for an unlinked return
 // in every program where the customer earns. It adds these accounts to the list.
-func (sa *salesTxn) takeReturn(c *customer, s *sale, original *id, list []party) ([]party, error) {
+func (sa *salesTxn) takeReturn(c *customer, s *sale, original *id, list []affectedAccount) ([]affectedAccount, error) {
 	list, purchase, err := sa.returning(c, s, original, list)
 	if err != nil {
 		return nil, err
@@ -73,12 +73,12 @@ func (sa *salesTxn) takeReturn(c *customer, s *sale, original *id, list []party)
 
 // returning finds the purchase that a return belongs to and the other accounts that the
 // return changes.
-func (sa *salesTxn) returning(c *customer, s *sale, original *id, list []party) ([]party, *sale, error) {
+func (sa *salesTxn) returning(c *customer, s *sale, original *id, list []affectedAccount) ([]affectedAccount, *sale, error) {
 	purchase, err := sa.purchaseOf(c, s, original)
 	if err != nil {
 		return nil, nil, err
 	}
-	if list, err = sa.parties(list, c, s, purchase); err != nil || purchase == nil || len(list) == 1 {
+	if list, err = sa.otherAffected(list, c, s, purchase); err != nil || purchase == nil || len(list) == 1 {
 		return list, purchase, err
 	}
 	purchase, err = sa.at(purchase.Seq) // reading the accounts may have noted expired points in it
@@ -87,7 +87,7 @@ func (sa *salesTxn) returning(c *customer, s *sale, original *id, list []party) 
 
 // takeShare takes back in one program what a return should. b is what it counts toward
 // tiers, at the moment at.
-func (sa *salesTxn) takeShare(s, purchase *sale, p *party, at instant, b basis) error {
+func (sa *salesTxn) takeShare(s, purchase *sale, p *affectedAccount, at instant, b basis) error {
 	from := new(saleShare)
 	if purchase != nil {
 		if from = purchase.shareIn(p.program.Number); from == nil {
@@ -296,7 +296,7 @@ func (s *sale) shouldReturn(p *program, v *saleShare) decimal {
 
 // unlinkedTargets sets what an unlinked return should take back in each program: what
 // the `per` rules would give for what is returned.
-func (sa *salesTxn) unlinkedTargets(s *sale, list []party) error {
+func (sa *salesTxn) unlinkedTargets(s *sale, list []affectedAccount) error {
 	own := list[0].account
 	for i := range list {
 		if list[i].program.Returns == returnsKeep {
@@ -317,11 +317,11 @@ func (sa *salesTxn) unlinkedTargets(s *sale, list []party) error {
 	return nil
 }
 
-// takeBack takes a party's target for a return: pending points of its purchase
+// takeBack takes an affected account's target for a return: pending points of its purchase
 // first, then available ones in the order of every debit. Points that are not
 // there are the Shortfall, which the purchase's next return asks for again (Clamp),
 // or become a debt (Debt).
-func (sa *salesTxn) takeBack(p *party, s *sale, pending []pendingRef) error {
+func (sa *salesTxn) takeBack(p *affectedAccount, s *sale, pending []pendingRef) error {
 	a := p.account
 	m := &movement{Category: categoryReturn, Transaction: s.ID, CreatedAt: s.CreatedAt}
 	rest := p.target

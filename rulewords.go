@@ -20,7 +20,7 @@ type ruleWording struct {
 func (w *ruleWording) say(name string, args ...any) string { return tr(w.lang, name, args...) }
 
 // wordingOf is how a page writes rules.
-func wordingOf(v *visit, cfg *config) *ruleWording {
+func wordingOf(v *panelRequest, cfg *config) *ruleWording {
 	w := &ruleWording{v.format(), v.lang, map[string]string{}}
 	for _, s := range cfg.Segments {
 		w.segments[s.Key] = s.Name

@@ -237,11 +237,11 @@ func (sa *salesTxn) registerOf(c *customer, in newSale) (*sale, *customer, error
 			return nil, nil, err
 		}
 	}
-	own, err := sa.party(c, sa.t.cfg.programNumber(c.Program), &s.saleShare)
+	own, err := sa.affectedAccount(c, sa.t.cfg.programNumber(c.Program), &s.saleShare)
 	if err != nil {
 		return nil, nil, err
 	}
-	var few [1]party
+	var few [1]affectedAccount
 	list := append(few[:0], own)
 	if in.Type == typeReturn {
 		list, err = sa.takeReturn(c, s, in.Original, list)
@@ -261,7 +261,7 @@ func (sa *salesTxn) registerOf(c *customer, in newSale) (*sale, *customer, error
 	if err := sa.append(c, list, s); err != nil {
 		return nil, nil, err
 	}
-	if slices.ContainsFunc(list, func(p party) bool { return p.Due <= sa.t.now }) {
+	if slices.ContainsFunc(list, func(p affectedAccount) bool { return p.Due <= sa.t.now }) {
 		s, err = sa.expireLate(list, s)
 	}
 	return s, c, err
@@ -269,7 +269,7 @@ func (sa *salesTxn) registerOf(c *customer, in newSale) (*sale, *customer, error
 
 // append writes a sale, its entries in lists, indexes and statistics, its
 // customer and its accounts.
-func (sa *salesTxn) append(c *customer, in []party, s *sale) error {
+func (sa *salesTxn) append(c *customer, in []affectedAccount, s *sale) error {
 	n, err := sa.t.count()
 	if err != nil {
 		return err
@@ -328,8 +328,8 @@ func (sa *salesTxn) append(c *customer, in []party, s *sale) error {
 
 // takePurchase gives what the rules of each program say and adds to the customer's
 // totals. It adds the accounts in other programs to the list.
-func (sa *salesTxn) takePurchase(c *customer, s *sale, list []party) ([]party, error) {
-	list, err := sa.parties(list, c, s, nil)
+func (sa *salesTxn) takePurchase(c *customer, s *sale, list []affectedAccount) ([]affectedAccount, error) {
+	list, err := sa.otherAffected(list, c, s, nil)
 	if err != nil {
 		return nil, err
 	}

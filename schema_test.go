@@ -73,7 +73,7 @@ func makeSchemaFile(t *testing.T, name string) {
 	locked, _ := s.enters("ana@ejemplo.mx")
 	h, err := newPIN("135790", seed{})
 	s.ok(err)
-	must(s, func(t *txn) (any, error) { return nil, t.people.choosePIN(locked, s.engine.ends, h, true) })
+	must(s, func(t *txn) (any, error) { return nil, t.people.choosePIN(locked, s.engine.sessionLimits, h, true) })
 	s.invited("luz@ejemplo.mx", roleViewer)
 	s.apply(bytes.Replace(setup{program: `"rules":[` + onePer1 + `]`}.document(), []byte("cafe-luna"), []byte("te-sol"), 1))
 	s.org = 2
@@ -176,7 +176,7 @@ func checkFileHolds(t *testing.T, path, name string) {
 			if err != nil {
 				return nil, err
 			}
-			m, err := memberByHash(tx.Tx, [32]byte(entry.Key[1:]), instantOf(fileMoment.Add(-time.Hour)), e.ends)
+			m, err := memberByHash(tx.Tx, [32]byte(entry.Key[1:]), instantOf(fileMoment.Add(-time.Hour)), e.sessionLimits)
 			switch {
 			case err != nil:
 				return nil, err

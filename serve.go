@@ -161,9 +161,9 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *eng
 // openPanel gives the API its panel, if it is to have one.
 func (s *service) openPanel(c *invocation) {
 	e := s.api.engine
-	e.ends.idle, e.ends.longest = c.panelIdle, c.panelLongest
+	e.sessionLimits.idle, e.sessionLimits.longest = c.panelIdle, c.panelLongest
 	if address, link := c.panelServed(s.listener.Addr()); link != "" {
-		s.panel = thePanel(s.api, address, e.ends)
+		s.panel = thePanel(s.api, address, e.sessionLimits)
 		s.panel.hsts = c.tlsCert != "" && c.hsts && !panelAddress{}.allows(address.url.Host) // for localhost it would be other programs', too
 		s.api.panel = s.panel
 	} else if c.panelOn {

@@ -159,7 +159,7 @@ func TestPanelOff(t *testing.T) {
 			}
 			defer l.Close()
 			var log bytes.Buffer
-			c := &invocation{panel: test.panel, panelIdle: usualEnds().idle, panelLongest: usualEnds().longest}
+			c := &invocation{panel: test.panel, panelIdle: usualSessionLimits().idle, panelLongest: usualSessionLimits().longest}
 			if err := c.checkPanel(); err != nil {
 				t.Fatal(err)
 			}

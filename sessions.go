@@ -81,25 +81,28 @@ const (
 	handleLength = 16               // hexadecimal digits
 )
 
-// sessionEnds say when sessions end: so long after they were last seen, and so long after
-// they began. One with a PIN locks instead of the first, and lasts pinLonger.
-type sessionEnds struct {
+// sessionLimits say when a session ends: idle after it was last seen, or longest after it began.
+// A session with a PIN does not end while it is idle, but locks (locked), and lasts pinLonger
+// more than longest.
+type sessionLimits struct {
 	idle, longest time.Duration
 	seen          *seenSessions // nil: only what the store has
 }
 
-// usualEnds are those of a server without flags.
-func usualEnds() sessionEnds { return sessionEnds{2 * time.Hour, 12 * time.Hour, new(seenSessions)} }
+// usualSessionLimits are the limits of a server without flags.
+func usualSessionLimits() sessionLimits {
+	return sessionLimits{2 * time.Hour, 12 * time.Hour, new(seenSessions)}
+}
 
 // over reports whether a session has ended.
-func (e sessionEnds) over(s *session, hash [32]byte, now instant) bool {
+func (l sessionLimits) over(s *session, hash [32]byte, now instant) bool {
 	if s.Kind == sessionHalf {
 		return now >= s.CreatedAt.add(halfSession)
 	}
 	if s.hasPIN() {
-		return now >= s.CreatedAt.add(e.longest+pinLonger)
+		return now >= s.CreatedAt.add(l.longest+pinLonger)
 	}
-	return now >= s.CreatedAt.add(e.longest) || now >= e.seen.last(hash, s.SeenAt).add(e.idle)
+	return now >= s.CreatedAt.add(l.longest) || now >= l.seen.last(hash, s.SeenAt).add(l.idle)
 }
 
 func sessionKey(hash [32]byte) key { return append(newKey('S'), hash[:]...) }
@@ -130,13 +133,13 @@ type member struct {
 
 // memberByToken returns whose session a token is of. It returns nil if the session is none or
 // has ended, waits for the second factor, or if its user may not use the panel there now.
-func memberByToken(tx Tx, token string, now instant, ends sessionEnds) (*member, error) {
-	return memberByHash(tx, tokenHash(token), now, ends)
+func memberByToken(tx Tx, token string, now instant, limits sessionLimits) (*member, error) {
+	return memberByHash(tx, tokenHash(token), now, limits)
 }
 
 // memberByHash is memberByToken by what is stored of the token.
-func memberByHash(tx Tx, hash [32]byte, now instant, ends sessionEnds) (*member, error) {
-	s, err := liveSession(tx, hash, now, ends)
+func memberByHash(tx Tx, hash [32]byte, now instant, limits sessionLimits) (*member, error) {
+	s, err := liveSession(tx, hash, now, limits)
 	if err != nil || s == nil || s.Kind != sessionFull {
 		return nil, err
 	}
@@ -148,13 +151,13 @@ func memberByHash(tx Tx, hash [32]byte, now instant, ends sessionEnds) (*member,
 	if err != nil || m == nil || m.Disabled != 0 {
 		return nil, err
 	}
-	return &member{user: u, session: s, hash: hash, role: m.Role, org: s.Org, locked: ends.locked(s, hash, now)}, nil
+	return &member{user: u, session: s, hash: hash, role: m.Role, org: s.Org, locked: limits.locked(s, hash, now)}, nil
 }
 
 // liveSession returns a session that has not ended; nil if there is none.
-func liveSession(tx Tx, hash [32]byte, now instant, ends sessionEnds) (*session, error) {
+func liveSession(tx Tx, hash [32]byte, now instant, limits sessionLimits) (*session, error) {
 	s, err := get[session](tx, sessionKey(hash))
-	if err != nil || s == nil || ends.over(s, hash, now) {
+	if err != nil || s == nil || limits.over(s, hash, now) {
 		return nil, err
 	}
 	return s, nil
@@ -165,8 +168,8 @@ var errLoggedOut = newPeopleError("logged_out", "", "La sesión terminó: vuelve
 // stillIn returns a member as the transaction sees it, or logged_out. A request that takes
 // long, as one that hashes a password, must not undo that the session was ended meanwhile, or
 // that the user was shut out.
-func (p *peopleTxn) stillIn(m *member, ends sessionEnds) (*member, error) {
-	again, err := memberByHash(p.t.Tx, m.hash, p.t.now, ends)
+func (p *peopleTxn) stillIn(m *member, limits sessionLimits) (*member, error) {
+	again, err := memberByHash(p.t.Tx, m.hash, p.t.now, limits)
 	if err == nil && (again == nil || again.org != m.org) {
 		err = errLoggedOut
 	}
@@ -307,18 +310,18 @@ type openSession struct {
 
 // sessionsOf returns the full sessions of a user that have not ended, the one seen last
 // first.
-func sessionsOf(tx Tx, user id, now instant, ends sessionEnds) (list []*openSession, err error) {
+func sessionsOf(tx Tx, user id, now instant, limits sessionLimits) (list []*openSession, err error) {
 	hashes, err := sessionHashes(tx, user)
 	if err != nil {
 		return nil, err
 	}
 	for _, hash := range hashes {
-		s, err := liveSession(tx, hash, now, ends)
+		s, err := liveSession(tx, hash, now, limits)
 		if err != nil {
 			return nil, err
 		}
 		if s != nil && s.Kind == sessionFull {
-			list = append(list, &openSession{s, hash, handleOf(hash), ends.seen.last(hash, s.SeenAt)})
+			list = append(list, &openSession{s, hash, handleOf(hash), limits.seen.last(hash, s.SeenAt)})
 		}
 	}
 	slices.SortFunc(list, func(a, b *openSession) int {
@@ -408,8 +411,8 @@ func (p *peopleTxn) endSessionsOf(by *member, user id) (n int, err error) {
 }
 
 // enter puts a member's session into the organization, which the member is one of.
-func (p *peopleTxn) enter(m *member, ends sessionEnds) error {
-	again, err := p.stillIn(m, ends)
+func (p *peopleTxn) enter(m *member, limits sessionLimits) error {
+	again, err := p.stillIn(m, limits)
 	if err != nil {
 		return err
 	}

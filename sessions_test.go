@@ -15,7 +15,7 @@ func TestSessionEnds(t *testing.T) {
 	s := newShop(t, setup{})
 	s.person("ana@ejemplo.mx", roleOwner)
 	m, token := s.enters("ana@ejemplo.mx")
-	seen := s.engine.ends.seen
+	seen := s.engine.sessionLimits.seen
 	stored := func() instant {
 		return ask(s, func(t *txn) (*session, error) { return get[session](t.Tx, sessionKey(m.hash)) }).SeenAt
 	}
@@ -78,7 +78,7 @@ func TestSessionsOf(t *testing.T) {
 	}
 	list := func() (handles []string) {
 		for _, o := range ask(s, func(t *txn) ([]*openSession, error) {
-			return sessionsOf(t.Tx, members[0].user.ID, s.clock, s.engine.ends)
+			return sessionsOf(t.Tx, members[0].user.ID, s.clock, s.engine.sessionLimits)
 		}) {
 			handles = append(handles, o.Handle)
 		}

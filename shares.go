@@ -133,8 +133,8 @@ func (s *sale) basisIn(program uint32) (b basis, ok bool) {
 	return b, false
 }
 
-// A party is an account that a sale changes, with the sale's share in its program.
-type party struct {
+// An affectedAccount is an account that a sale changes, with the sale's share in its program.
+type affectedAccount struct {
 	*account
 	share  *saleShare
 	before *tier
@@ -143,19 +143,19 @@ type party struct {
 	target decimal  // of a return: what it should take back
 }
 
-func (sa *salesTxn) party(c *customer, p *program, v *saleShare) (party, error) {
+func (sa *salesTxn) affectedAccount(c *customer, p *program, v *saleShare) (affectedAccount, error) {
 	a, err := sa.t.points.account(c, p)
 	if err != nil {
-		return party{}, err
+		return affectedAccount{}, err
 	}
 	before, _ := a.tier()
 	v.Program = p.Number
-	return party{account: a, share: v, before: before}, nil
+	return affectedAccount{account: a, share: v, before: before}, nil
 }
 
-// parties appends the accounts that a sale changes besides that in the customer's own
-// program. For a linked return, purchase is what it returns.
-func (sa *salesTxn) parties(list []party, c *customer, s, purchase *sale) ([]party, error) {
+// otherAffected appends the accounts that a sale changes in programs other than the customer's
+// own. For a linked return, purchase is the sale that it returns.
+func (sa *salesTxn) otherAffected(list []affectedAccount, c *customer, s, purchase *sale) ([]affectedAccount, error) {
 	var programs []*program
 	if purchase != nil {
 		for v := range purchase.shares {
@@ -171,7 +171,7 @@ func (sa *salesTxn) parties(list []party, c *customer, s, purchase *sale) ([]par
 	}
 	s.Others = make([]otherShare, len(programs))
 	for i, p := range programs {
-		added, err := sa.party(c, p, &s.Others[i].saleShare)
+		added, err := sa.affectedAccount(c, p, &s.Others[i].saleShare)
 		if err != nil {
 			return nil, err
 		}
@@ -194,7 +194,7 @@ func (sa *salesTxn) countSold(a *account, at instant, b basis) error {
 
 // earnings works out what a purchase earns in each program. It changes nothing: the
 // rules of every program look at the customer as it was before the sale.
-func (sa *salesTxn) earnings(c *customer, s *sale, in []party) error {
+func (sa *salesTxn) earnings(c *customer, s *sale, in []affectedAccount) error {
 	own := in[0].account
 	for i := range in {
 		p := &in[i]
@@ -210,9 +210,9 @@ func (sa *salesTxn) earnings(c *customer, s *sale, in []party) error {
 	return nil
 }
 
-// factsOf is what the rules of a party's program look at. own is the customer's account in
-// its own program.
-func (sa *salesTxn) factsOf(c *customer, s *sale, own *account, p *party) facts {
+// factsOf returns what the rules of an affected account's program look at. own is the
+// customer's account in its own program.
+func (sa *salesTxn) factsOf(c *customer, s *sale, own *account, p *affectedAccount) facts {
 	p.uses = ruleUses{t: sa.t, a: p.account, at: s.CreatedAt}
 	return facts{
 		total: s.Total, items: s.Items, at: s.CreatedAt.time().In(sa.t.cfg.zone), tier: p.before,
@@ -238,11 +238,11 @@ func (sa *salesTxn) verdicts(in newSale) (list []ruleVerdict, err error) {
 	if in.OccurredAt != 0 {
 		s.CreatedAt = min(in.OccurredAt, sa.t.now)
 	}
-	own, err := sa.party(c, sa.t.cfg.programNumber(c.Program), &s.saleShare)
+	own, err := sa.affectedAccount(c, sa.t.cfg.programNumber(c.Program), &s.saleShare)
 	if err != nil {
 		return nil, err
 	}
-	all, err := sa.parties([]party{own}, c, s, nil)
+	all, err := sa.otherAffected([]affectedAccount{own}, c, s, nil)
 	for i := range all {
 		p := &all[i]
 		f := sa.factsOf(c, s, own.account, p)
@@ -258,7 +258,7 @@ func (sa *salesTxn) verdicts(in newSale) (list []ruleVerdict, err error) {
 }
 
 // giveEarned gives what a purchase earned in one program.
-func (sa *salesTxn) giveEarned(s *sale, p *party) error {
+func (sa *salesTxn) giveEarned(s *sale, p *affectedAccount) error {
 	if err := sa.countSold(p.account, s.CreatedAt, basis{Spent: s.Total, Purchases: 1}); err != nil {
 		return err
 	}
@@ -282,7 +282,7 @@ func (sa *salesTxn) giveEarned(s *sale, p *party) error {
 }
 
 // giveLots gives those lots of a purchase that have expired by now, or those that have not.
-func (sa *salesTxn) giveLots(s *sale, p *party, lots []award, expired bool) error {
+func (sa *salesTxn) giveLots(s *sale, p *affectedAccount, lots []award, expired bool) error {
 	v := p.share
 	for _, lot := range lots {
 		m := &movement{

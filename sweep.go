@@ -257,7 +257,7 @@ func (e *engine) hasEnded(entry Entry, now instant) (bool, error) {
 		return err == nil && now >= i.Expires.add(invitationKept), err
 	}
 	s, err := decodeEntry[session](entry)
-	return err == nil && e.ends.over(s, [32]byte(entry.Key[1:]), now), err
+	return err == nil && e.sessionLimits.over(s, [32]byte(entry.Key[1:]), now), err
 }
 
 // dropIfEnded drops a session or an invitation if it still has ended.

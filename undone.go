@@ -11,7 +11,7 @@ import (
 
 // undo takes back what a purchase that has just become wholly returned used up. The
 // store has it as it is now; list has the customer's accounts that it counted in.
-func (sa *salesTxn) undo(c *customer, purchase *sale, list []party) (err error) {
+func (sa *salesTxn) undo(c *customer, purchase *sale, list []affectedAccount) (err error) {
 	for i := range list {
 		if err := sa.giveBackUses(purchase, &list[i]); err != nil {
 			return err
@@ -27,7 +27,7 @@ func (sa *salesTxn) undo(c *customer, purchase *sale, list []party) (err error) 
 
 // giveBackUses takes what a purchase used of daily limits in a program off their counts.
 // An old count may have been dropped.
-func (sa *salesTxn) giveBackUses(purchase *sale, p *party) error {
+func (sa *salesTxn) giveBackUses(purchase *sale, p *affectedAccount) error {
 	v := purchase.shareIn(p.program.Number)
 	if v == nil || len(v.Limited) == 0 {
 		return nil

@@ -56,7 +56,7 @@ func (s *shop) enters(email string) (*member, string) {
 // member returns whose session a token is of.
 func (s *shop) member(token string) *member {
 	s.Helper()
-	m, err := view(s.Context(), s.engine.store, func(tx Tx) (*member, error) { return memberByToken(tx, token, s.clock, s.engine.ends) })
+	m, err := view(s.Context(), s.engine.store, func(tx Tx) (*member, error) { return memberByToken(tx, token, s.clock, s.engine.sessionLimits) })
 	s.ok(err)
 	return m
 }
@@ -182,7 +182,7 @@ func TestInvitedElsewhere(t *testing.T) {
 	if m.org != 1 || m.role != roleOwner {
 		t.Errorf("the session begins in %d as %s", m.org, m.role)
 	}
-	_, err := write(s.Context(), s.engine, 2, s.clock, func(t *txn) (any, error) { return nil, t.people.enter(m, s.engine.ends) })
+	_, err := write(s.Context(), s.engine, 2, s.clock, func(t *txn) (any, error) { return nil, t.people.enter(m, s.engine.sessionLimits) })
 	s.ok(err)
 	if m = s.member(token); m.org != 2 || m.role != roleCashier {
 		t.Errorf("after entering it is in %d as %s", m.org, m.role)
