@@ -32,7 +32,7 @@ func applyDocument(tx Tx, raw []byte, m *mint, by creator, dryRun bool) (*applie
 
 // applyIn makes the organization's configuration what the document says. A wrong document
 // changes nothing; the error is a documentError. Applying the same document again changes
-// nothing. A transaction of no organization takes the document's.
+// nothing. A transaction without an organization gets the document's organization.
 func applyIn(t *txn, raw []byte, dryRun bool) (*applied, error) {
 	doc, ck := checkedDocument(raw)
 	if doc == nil {
@@ -42,7 +42,7 @@ func applyIn(t *txn, raw []byte, dryRun bool) (*applied, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.org != 0 && t.org != old.Number { // whose faults are nothing to tell
+	if t.org != 0 && t.org != old.Number { // its faults are not for this one to see
 		return nil, &documentError{[]problem{{"organization.slug", sentenceOf("es de otra organización")}}}
 	}
 	next := old.merge(doc, t.mint)
@@ -73,7 +73,7 @@ func applyIn(t *txn, raw []byte, dryRun bool) (*applied, error) {
 	return result, replaceConfig(t, old, next, result.Changes)
 }
 
-// against checks what depends on the configuration before the document.
+// against checks what depends on the old configuration.
 func (ck *checker) against(tx Tx, doc *document, old, next *config) error {
 	ck.compare(doc, old, next)
 	if old.Number == 0 || !ck.isSound("organization.settings.timezone") || old.Organization.Settings.Timezone == next.Organization.Settings.Timezone {
@@ -87,7 +87,7 @@ func (ck *checker) against(tx Tx, doc *document, old, next *config) error {
 	return nil
 }
 
-// ownersChoice adds a problem if somebody of the team, who is no owner, changes which roles
+// ownersChoice adds a problem if a member of the team who is not an owner changes which roles
 // need a second factor.
 func ownersChoice(t *txn, ck *checker, old, next *config) error {
 	if t.by.Type != byUser || slices.Equal(old.Organization.Settings.SecondFactor, next.Organization.Settings.SecondFactor) {
@@ -98,10 +98,11 @@ func ownersChoice(t *txn, ck *checker, old, next *config) error {
 	return err
 }
 
-// errPlanAlone refuses a change of the plan to the team: it is what they pay for (contract §19).
+// errPlanAlone refuses a change of the plan by the team: the plan is what they pay for (contract
+// §19).
 var errPlanAlone = newPeopleError("plan_alone", "", "El plan solo lo cambia quien opera el servidor")
 
-// operatorsChoice returns errPlanAlone if a user who does not run the server changes the plan.
+// operatorsChoice returns errPlanAlone if a user who is not an operator changes the plan.
 func operatorsChoice(t *txn, old, next *config) error {
 	if t.by.Type != byUser || old.Organization.Plan == next.Organization.Plan {
 		return nil
@@ -113,8 +114,8 @@ func operatorsChoice(t *txn, old, next *config) error {
 	return err
 }
 
-// replaceConfig writes a configuration in the place of the one before, and what follows
-// from it. The transaction itself goes on with the one that it began with.
+// replaceConfig writes a configuration in the place of the old one, and the changes that follow
+// from it. The transaction itself goes on with the old one.
 func replaceConfig(t *txn, old, next *config, changes []change) (err error) {
 	if old.Number == 0 {
 		if next.Number, err = addOrganization(t, next.Organization.Slug); err != nil {
@@ -205,8 +206,9 @@ func problemsOf(raw []byte) (problems []problem, isJSON bool) {
 	return ck.problems, true
 }
 
-// merge returns the configuration after a document. What has the same key keeps its id; what is new gets one. Ids of rewards and segments are
-// derived from the key: a reward taken out and put back keeps its stock and limits.
+// merge returns the configuration after a document. A program, reward or segment whose key is in
+// the old configuration keeps its id; the others get new ids. The ids of rewards and segments are
+// derived from the key: a reward that is taken out and put back keeps its stock and limits.
 func (c *config) merge(doc *document, m *mint) *config {
 	next := &config{Number: c.Number, ID: c.ID, Organization: doc.Organization, NextProgram: max(c.NextProgram, 1)}
 	if next.ID == (id{}) {
@@ -259,8 +261,8 @@ func (c *config) merge(doc *document, m *mint) *config {
 	return next
 }
 
-// compare checks what depends on the configuration before the document, and what refers
-// to other parts of it. What refers to a wrong part is not reported.
+// compare checks what depends on the old configuration, and references between parts of the
+// document. References to lists with a wrong part are not reported.
 func (ck *checker) compare(doc *document, old, next *config) {
 	soundKeys := func(list string, n int) bool {
 		for i := range n {
@@ -282,8 +284,8 @@ func (ck *checker) compare(doc *document, old, next *config) {
 	ck.references(next, programs, soundKeys("segments", len(doc.Segments)))
 }
 
-// references reports the keys and names in a configuration that refer to nothing.
-// programs and segments say whether the keys of these are right.
+// references reports the keys and names in a configuration that refer to nothing. programs
+// says whether the keys of all programs are right; segments, those of all segments.
 func (ck *checker) references(c *config, programs, segments bool) {
 	checkSegments := func(path string, keys []string) {
 		for i, k := range keys {

@@ -224,8 +224,9 @@ func auditSet(org uint32, field byte, value string) key {
 	return append(orgKey('B', org).byte(field), h[:16]...)
 }
 
-// merged is the id of the customer that a merge made part of its subject; "" of other
-// entries. It is a subject too: often that is the id that one has.
+// merged is the id of the customer that a merge made part of the entry's subject; "" for other
+// actions. Entries are also indexed by it, because callers often know only the merged customer's
+// id.
 func (e *auditEntry) merged() string {
 	if e.Action != auditCustomerMerged || len(e.Changes) == 0 {
 		return ""

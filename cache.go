@@ -184,8 +184,8 @@ type cache[K comparable, V any] struct {
 // cacheSize bounds a cache: when it is full it is emptied.
 const cacheSize = 4096
 
-// get returns the value of k at version v, and keeps what read returns. That is a
-// value of v, or of a later version, after which v is not asked for again.
+// get returns the value of k at version v, and keeps what read returns. The value is as of v or
+// later; once it is later, nobody asks for v again.
 func (c *cache[K, V]) get(k K, v version, read func() (V, error)) (V, error) {
 	c.mu.RLock()
 	value, ok := c.values[k]

@@ -17,9 +17,9 @@ type numberForm struct {
 	decimal   rune // '.' or ',', where either may be meant; 0 if the command line does not say
 }
 
-// plain spells a number as JSON does, without the separators of thousands and the sign
-// of a currency. What is no number stays as it is. ok is false if the number may be read
-// in two ways: 1.250 and 1,250 may be one and a quarter, or one thousand.
+// plain spells a number as JSON does, without thousands separators and currency sign. A cell
+// that is no number stays as it is. ok is false if the number can be read in two ways: 1.250
+// and 1,250 may be one and a quarter, or one thousand two hundred and fifty.
 func (f numberForm) plain(cell string) (text string, ok bool) {
 	text = strings.Trim(trimBlanks(cell), "$€ \u00a0\u202f")
 	digits, negative := strings.CutPrefix(text, "-")
@@ -56,8 +56,8 @@ var (
 	grouped = regexp.MustCompile(`^[0-9]{1,3}([.,][0-9]{3})+$`)
 )
 
-// decimalOf returns the decimal sign of a number with so many points and commas. ok is
-// false if either may be meant.
+// decimalOf returns the decimal sign of a number with the given counts of points and commas. ok
+// is false if the number can be read in two ways.
 func (f numberForm) decimalOf(digits string, point, comma int) (sign rune, ok bool) {
 	switch {
 	case point > 0 && comma > 0 && strings.LastIndex(digits, ".") > strings.LastIndex(digits, ","), comma > 1:
@@ -75,8 +75,8 @@ func (f numberForm) decimalOf(digits string, point, comma int) (sign rune, ok bo
 	if f.decimal != 0 {
 		return f.decimal, true
 	}
-	// Where a comma separates cells, the point is the decimal sign; where a semicolon
-	// does, the comma is.
+	// In a file whose cells are separated by commas the decimal sign is the point; in one with
+	// semicolons it is the comma.
 	return sign, f.separator == ',' && sign == '.' || f.separator == ';' && sign == ','
 }
 
@@ -106,7 +106,7 @@ type dateForm struct {
 }
 
 // monthFirst reports whether a date that begins with these numbers has the month first. ok
-// is false if it may be read in two ways. Without a sign of the contrary the day is first.
+// is false if the date can be read in two ways. If nothing says otherwise, the day is first.
 func (f dateForm) monthFirst(first, second string) (yes, ok bool) {
 	if f.order != orderUnknown || !f.mixed {
 		return f.order == orderMonthDay, true
@@ -143,9 +143,9 @@ var unbroken = strings.NewReplacer("\u00a0", " ", "\u202f", " ")
 // dateInTwoWays is the fault of a date that plain cannot read.
 const dateInTwoWays = "se puede leer de dos maneras, porque otras fechas del archivo llevan primero el mes; con -dates dmy o -dates mdy se decide"
 
-// plain spells a date of a spreadsheet as ISO 8601. What is no such date stays as it
-// is. Midnight stands for no time at all: a spreadsheet adds it to a bare date. ok is false
-// if the date may be read in two ways.
+// plain spells a date of a spreadsheet as ISO 8601. A cell that is no such date stays as it
+// is. A time of midnight is dropped: a spreadsheet adds it to a bare date. ok is false if the
+// date can be read in two ways.
 func (f dateForm) plain(cell string) (text string, ok bool) {
 	text = plainBlanks(cell)
 	m := datePattern(text)
@@ -194,7 +194,7 @@ func isoDate(cell string, m []string) string {
 // powerOfTen matches a long number of which a spreadsheet kept only the first digits.
 var powerOfTen = regexp.MustCompile(`^[0-9]([.,][0-9]+)?[Ee]\+[0-9]+$`)
 
-// lostDigits is the fault of a phone or a number of a customer that was taken for a number.
+// lostDigits is the fault of a phone or customer number whose last digits a spreadsheet lost.
 const lostDigits = "la hoja de cálculo perdió cifras; la columna debe tener formato de texto"
 
 // A customer's name may be a formula, which a spreadsheet runs when it opens the
@@ -224,11 +224,11 @@ func isFormula(cell string) bool {
 // written for one begins with it.
 const markUTF8 = "\xef\xbb\xbf"
 
-// notANumber matches digits that a spreadsheet would take for another number: of 0012 it keeps
-// 12, of a phone not the +, and of a long one the first digits.
+// notANumber matches digits that a spreadsheet would change by taking them for a number: it makes
+// 12 of 0012, drops the + of a phone, and keeps only the first digits of a long number.
 var notANumber = regexp.MustCompile(`^(0[0-9]+|\+[0-9]+|[0-9]{12,})$`)
 
-// guardCells makes a row one that a spreadsheet leaves as it is.
+// guardCells marks as text the cells of a row that a spreadsheet would run or change.
 func guardCells(row []string) {
 	for i, cell := range row {
 		if isFormula(cell) {

@@ -286,7 +286,7 @@ func runAudit(ctx context.Context, c *invocation) error {
 	})
 }
 
-// unknownAction says what an action could be that none is called; "" where one is.
+// unknownAction lists the known actions if action is not one of them; else it returns "".
 func unknownAction(action string) string {
 	if action == "" || slices.Contains(auditActions, action) {
 		return ""

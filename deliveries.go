@@ -16,10 +16,9 @@ import (
 	"sello/internal/webhook"
 )
 
-// Deliveries send events to the webhooks, each webhook on a goroutine of its own: one slow
-// receiver holds up no other, and nobody who writes. Progress is stored after each round, so
-// a receiver may get the events of one round again after a crash (at least once), always in
-// order.
+// Deliveries send events to the webhooks, each webhook on a goroutine of its own: a slow receiver
+// delays neither other receivers nor writes. Progress is stored after each round, so after a crash
+// a receiver may get the events of one round again (at least once), always in order.
 
 // A deliverer sends the events of all organizations.
 type deliverer struct {
@@ -27,8 +26,8 @@ type deliverer struct {
 	client *http.Client
 	log    *slog.Logger
 
-	// Each holds one for each delivery under way. Receivers that did not take the last event
-	// have turns of their own: they may hang as many as they are, and hold up no other.
+	// Each has an element for each round being sent. Receivers that did not take the last event
+	// use again: however many of them hang, the others do not wait for them.
 	turn, again chan struct{}
 
 	delivered, refused atomic.Uint64 // attempts
@@ -37,11 +36,11 @@ type deliverer struct {
 	poll, hooksPoll time.Duration // deliveryPoll and hooksPoll, but in tests of days
 
 	mu    sync.Mutex
-	late  map[hookOf]hookLate   // webhooks that have not got all
+	late  map[hookOf]hookLate   // webhooks that have not got all events
 	tried map[hookOf][]delivery // the last keptAttempts of each, the newest last
 }
 
-// A delivery is an attempt to deliver, as it went. It has nothing of the URL nor of what was sent.
+// A delivery is an attempt to deliver and its result. It holds neither the URL nor what was sent.
 type delivery struct {
 	At     instant
 	Type   string // of the event
@@ -100,14 +99,14 @@ func (d *deliverer) attempt(ctx context.Context, h hookOf, m *webhook.Message, a
 	return o
 }
 
-// A hookLate is why a webhook has not got all.
+// A hookLate is why a webhook has not got all events.
 type hookLate struct {
-	oldest instant // when the first event was written that it has not got
+	oldest instant // when the first event that it has not got was written
 	paused bool
 }
 
 const (
-	manyDeliveries = 64              // under way at once, and as many that are tried again
+	manyDeliveries = 64              // rounds sent at once, and as many more to receivers that failed
 	roundEvents    = 20              // of one round
 	roundTime      = time.Second     // after which a round ends
 	deliveryPoll   = 2 * time.Second // how often a webhook looks for what others wrote
@@ -128,8 +127,8 @@ func (d *deliverer) note(h hookOf, late hookLate) {
 	}
 }
 
-// lateness returns how many webhooks are paused, and the age of the oldest event that another
-// one has not got.
+// lateness returns how many webhooks are paused, and the age of the oldest event that a webhook
+// that is not paused has not got.
 func (d *deliverer) lateness() (paused int, lag time.Duration) {
 	now := instantOf(d.engine.now())
 	d.mu.Lock()
@@ -251,8 +250,8 @@ type webhookEvent struct {
 	Data      any     `json:"data"`
 }
 
-// pendingEvents returns the next events of a webhook, most of them at most, and the sequence
-// up to which it asks for no others.
+// pendingEvents returns up to most of the next events of a webhook. upto is the sequence up to
+// which list has all events that the webhook asks for.
 func (wh *webhooksTxn) pendingEvents(w *webhookDoc, after uint64, most int) (list []pendingEvent, upto uint64, err error) {
 	upto = after
 	for e, err := range wh.t.feed.eventsFrom(after + 1) {
@@ -281,8 +280,8 @@ func (wh *webhooksTxn) pendingEvents(w *webhookDoc, after uint64, most int) (lis
 	return list, upto, nil
 }
 
-// messageID is the webhook-id of what has a name in the organization. That of an event contains
-// its moment: after a restore other events get the sequences of those that are lost.
+// messageID is the webhook-id of a message with a name. The name of an event contains its moment:
+// after a restore, new events get the sequences of lost ones.
 func (wh *webhooksTxn) messageID(name string) string {
 	return "evt_" + wh.t.cfg.ID.derive("webhook", name).String()
 }
@@ -293,12 +292,12 @@ type hookRound struct {
 	url    string
 	state  webhookState
 	list   []pendingEvent
-	upto   uint64 // the last event of the round, also of types that it does not ask for
+	upto   uint64 // the last event looked at, also of types that the webhook does not ask for
 	wait   time.Duration
 	lost   uint64  // events that were dropped before they were sent
-	oldest instant // when the first of them was written
+	oldest instant // when the first event of list was written
 	paused bool
-	silent bool // nothing is to be sent, for wait at least
+	silent bool // send nothing now; if wait is not 0, nothing until it is over
 }
 
 // look reads what a webhook has to send.
@@ -416,8 +415,8 @@ func (d *deliverer) store(ctx context.Context, h hookOf, r *hookRound, done prog
 // testEvent is the type of a test message.
 const testEvent = "webhook.test"
 
-// test sends a webhook a message that is no event, and tells what became of it. sign names who
-// tests in the transaction that notes it in the audit log before anything is sent.
+// test sends a webhook a message that is no event, and returns the result. Before anything is
+// sent, a transaction notes the test in the audit log; in it, sign says who tests.
 func (d *deliverer) test(ctx context.Context, org uint32, hook string, sign func(*txn) error) (result webhookTest, err error) {
 	type testMessage struct {
 		m   webhook.Message
@@ -464,7 +463,7 @@ type listedWebhook struct {
 	webhookDoc
 	HasSecret bool          `json:"hasSecret"`
 	Sent      uint64        `json:"sent"`
-	Pending   uint64        `json:"pending"` // events after that; some may be of types that it does not ask for
+	Pending   uint64        `json:"pending"` // events after Sent; the webhook may not ask for the types of some
 	Oldest    instant       `json:"oldest"`  // when the first of them was written
 	Failing   instant       `json:"failingSince"`
 	Failed    uint64        `json:"failedAttempts"`

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// An invitation is a link for one person and one use, which whoever makes it hands over. It
-// leads into an organization, or to a new password. The link has a token of 256 random bits;
-// the store has its SHA-256. It is spent in the transaction that makes the membership or sets
-// the password, and never by being looked at: chats and mail scanners open links.
+// An invitation is a link for one person and one use. Its maker hands it over. It leads into an
+// organization, or to a new password. The link has a token of 256 random bits; the store has the
+// token's SHA-256. The transaction that makes the membership or sets the password spends it.
+// Opening it does not: chats and mail scanners open links.
 //
-// A link is worth what its maker is worth when it is used, not when it was made (stands). So
-// that lists show no link that opens nothing, whatever makes one worthless also takes it back.
+// When a link is used, its maker must still have the right to make it (stands). Whatever takes
+// away that right also takes back the links, so that lists show no link that opens nothing.
 //
 //	V hash(32)          → invitation
 //	L org invitation    → its hash
@@ -62,8 +62,8 @@ const (
 	maxInvitations = 200 // of an organization that can be used
 )
 
-// errOwnReset refuses a link for the own password: whoever finds a session open would keep the
-// account by it.
+// errOwnReset refuses a link for one's own password: with it, somebody who finds an open session
+// could take over the account for good.
 var errOwnReset = newPeopleError("own_reset", "", "La propia contraseña se cambia en Mi cuenta")
 
 var (
@@ -252,7 +252,7 @@ func (p *peopleTxn) uninvite(by *member, invitation id) error {
 	i := open[at]
 	from, subject, what := role(""), i.ID, change{"role", i.Role, nil}
 	if i.Kind == invitationReset {
-		m, err := p.teammate(i.User) // who is in no organization is the operator's alone
+		m, err := p.teammate(i.User) // a user without an organization is the operator's alone
 		if err != nil {
 			return err
 		}
@@ -269,8 +269,8 @@ func (p *peopleTxn) uninvite(by *member, invitation id) error {
 }
 
 // mayReset returns an error unless by may make a link for the password of a member of an
-// organization. The link opens everything of the target, so the target has to be of that
-// organization alone, and must not run the server. by is nil for who runs the server, and may.
+// organization. The link opens everything of the target, so the target has to be a member of that
+// organization alone, and must not be an operator. A nil by is the operator, who always may.
 func mayReset(tx Tx, org uint32, by *member, target id) error {
 	if by == nil {
 		return nil
@@ -292,8 +292,8 @@ func mayReset(tx Tx, org uint32, by *member, target id) error {
 	return err
 }
 
-// stands returns invitation_unknown where whoever made the invitation could not make it now.
-// Who runs the server could. A link for a password stands only where dropResets finds it.
+// stands returns invitation_unknown if the maker of the invitation could not make it now. The
+// operator always could. A link for a password stands only where dropResets finds it.
 func (i *invitation) stands(tx Tx) error {
 	if i.Kind == invitationReset {
 		homes, err := homesOf(tx, i.User)

@@ -1,19 +1,19 @@
 package main
 
-// Points that will expire are announced by points.expiring, noticeTime before: once for all
-// lots of an account that expire at one moment (contract §17). That is one of the moments
-// at which an account changes by itself; its record says the first of them. What has a notice
-// between that moment and now is announced now. Lots that come or become available with less
-// time than that left are not announced.
+// The event points.expiring announces points noticeTime before they expire. There is one for all
+// lots of an account that expire at one moment (contract §17). A notice is one of the moments at
+// which an account changes by itself; the account's record has the first of these moments (Due).
+// All notices from that moment until now are sent now. Lots that come or become available less
+// than noticeTime before they expire are not announced.
 //
-// An old sale can make an account due before what was announced, by points that have expired
-// already. The record says then until when that was (account.Told).
+// An old sale can make an account due, by points that have already expired, at a moment up to
+// which notices were sent. Only then does the record keep how far they were sent (account.Told).
 
 // noticeTime is how long before their expiry points are announced, in milliseconds.
 const noticeTime = 7 * 24 * 60 * 60 * 1000
 
-// noticeOf returns when an account whose lot expires changes next because of it: at its
-// notice, or at its expiry if the notice is not after told.
+// noticeOf returns the next moment at which a lot that expires changes its account: the lot's
+// notice, or its expiry if the notice is not after told.
 func noticeOf(expires, told instant) instant {
 	if expires-noticeTime > told {
 		return expires - noticeTime
@@ -30,8 +30,8 @@ func (pt *pointsTxn) firstNotice(a *account, after instant) (instant, error) {
 	return list[0].ExpiresAt - noticeTime, nil
 }
 
-// tellExpiring announces the points whose notice was after a.Told, by now. What has expired
-// meanwhile is not announced.
+// tellExpiring announces the points with a notice after a.Told and up to now, except points that
+// have expired since.
 func (pt *pointsTxn) tellExpiring(a *account) error {
 	for from := a.Told + noticeTime + 1; ; {
 		list, err := pt.expiringFrom(a, from, 1)

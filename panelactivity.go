@@ -8,15 +8,15 @@ import (
 
 // Unusual activity: what an owner would ask about. It is found in the records of the last 30
 // days, at most mostRecords sales and as many movements, so that the page costs no more in a
-// large shop; it says so where that was not all.
+// large shop. The page says so if there were more.
 //
-// It needs users:manage, as the team does: it is about what people of the team did, and who
-// can do something about it is who manages the team.
+// It needs users:manage, as the team's pages do: it shows what members of the team did, and
+// whoever manages the team can act on it.
 
 const (
 	activityDays = 30
 	mostRecords  = 20_000
-	manyADay     = 5  // sales of a customer in a day that are told
+	manyADay     = 5  // sales of a customer in a day from which the page shows them
 	activityRows = 20 // of each kind
 )
 
@@ -34,7 +34,7 @@ type activity struct {
 	Returns found[*sale]
 }
 
-// found is the first of a list, and the length of all of it.
+// found is the first elements of a list, and the length of the whole list.
 type found[T any] struct {
 	List []T
 	All  int
@@ -63,7 +63,7 @@ type giver struct {
 	Customers int
 }
 
-// A selfServed is a member of the team who made movements of the customer that it is itself.
+// A selfServed is a member of the team who moved the points of the customer with their own e-mail.
 type selfServed struct {
 	User, Customer id
 	Times          int
@@ -71,7 +71,7 @@ type selfServed struct {
 	Last           instant
 }
 
-// unusual finds it.
+// unusual returns the unusual activity in the records.
 func (r *activityRecords) unusual() activity {
 	var returns []*sale
 	for _, s := range r.sales {

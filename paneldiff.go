@@ -18,7 +18,7 @@ type diffView struct {
 	Conflict bool   // the changes lead from what somebody else stored to what was sent
 }
 
-// A diffGroup are the changes of one thing, as a rule.
+// A diffGroup holds the changes of one thing, such as a rule.
 type diffGroup struct {
 	Title string
 	Kind  string // added, changed or removed
@@ -28,7 +28,8 @@ type diffGroup struct {
 // A diffRow is one change. Without From it is added, without To removed.
 type diffRow struct{ Path, Label, From, To string }
 
-// Review is what the form would do that was sent; nil: none was, or it says nothing of it.
+// Review describes what the submitted form would change; nil if no form was submitted, or if
+// nothing is known about its effect.
 func (f *pageData) Review() *diffView {
 	view := &diffView{Digest: postedDigest(f.request.posted)}
 	var would *applied

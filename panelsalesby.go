@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// Sales by who made them. The file has no index of that: the sales that the other filters choose
-// are looked through, latest first, and mostScanned of them at most in a request. So such a list
-// has no total, and its pages lead to older sales only.
+// Sales by maker. The file has no index by maker: a request looks through the sales that the other
+// filters choose, latest first, and at most mostScanned of them. So such a list has no total, and
+// its pages lead only to older sales.
 
 const (
 	byParam     = "quien" // who made the sales
@@ -18,22 +18,22 @@ const (
 	scanPart    = 500 // sales that are read at once
 )
 
-// A saleScan is a page of sales by who made them, and how it was found.
+// A saleScan is a page of one maker's sales, and how far the scan for it went.
 type saleScan struct {
 	sales  []*sale
 	rows   []saleShape
-	begun  bool    // it does not begin with the newest
+	begun  bool    // the scan did not begin with the newest sale
 	looked uint64  // sales that were looked at
-	last   instant // when the last one of these happened
+	last   instant // when the last sale that was looked at happened
 	older  uint64  // sales that the other filters choose and that were not looked at yet
-	cut    bool    // the bound ended it
+	cut    bool    // the scan looked at most sales before the page was full
 }
 
-// whole reports whether the page has all sales by who made them.
+// whole reports whether the page has all sales of the maker.
 func (s *saleScan) whole() bool { return !s.begun && s.older == 0 }
 
-// scanSales looks through the sales that a filter chooses, latest first, for those of a maker. It
-// begins where older of them are left, and ends when it has found limit or looked at most.
+// scanSales looks for a maker's sales among those that a filter chooses, latest first. It begins
+// where older sales are left to look at, and ends when it has found limit or has looked at most.
 func scanSales(t *txn, f saleFilter, made func(creator) bool, older, limit, most uint64) (*saleScan, error) {
 	_, total, err := t.saleLists.findSales(f, page{1, 1})
 	if err != nil {
@@ -95,7 +95,8 @@ func listSalesBy(r *request) action {
 	}
 }
 
-// withOlder is the address of the page with older sales; 0: of that with the newest.
+// withOlder is the address of the page that begins where older sales are left to look at; 0: of
+// the page that begins with the newest.
 func (v *panelRequest) withOlder(older uint64) string {
 	params := slices.DeleteFunc(slices.Clone(v.request.query.object), func(p pair) bool { return p.name == olderParam })
 	if older > 0 {

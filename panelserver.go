@@ -33,16 +33,16 @@ type panelServer struct {
 	checking panelTask[verifyProgress, *verification]
 }
 
-// A panelTask is work that may outlast a request, such as a backup. One of its kind runs at a
-// time, in the background, and it ends with the server. What came of the last one is kept in
-// memory until the next one ends, or the process.
+// A panelTask is work that may outlast a request, such as a backup. It runs in the background, once
+// at a time, and ends with the server. The result of its last run is kept in memory until the next
+// run ends, or the process.
 type panelTask[P, R any] struct {
 	mu      sync.Mutex
 	running taskRun[P, R]
 	last    taskRun[P, R]
 }
 
-// A taskRun is one run of a task. Progress is nil if it is none.
+// A taskRun is one run of a task; without Progress it is none.
 type taskRun[P, R any] struct {
 	Progress     *P
 	Began, Ended instant
@@ -61,7 +61,7 @@ func (k *panelTask[P, R]) begin(now instant) (progress *P, ok bool) {
 	return k.running.Progress, true
 }
 
-// end gives the claim back, with what came of it.
+// end gives the claim back, with the result of the run.
 func (k *panelTask[P, R]) end(now instant, result R, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -85,7 +85,7 @@ func (v *panelRequest) contact(c *customer) string {
 // A saleRow is a sale in a list.
 type saleRow struct {
 	saleShape
-	Back string // the text that says that it was returned; "": nothing of it was
+	Back string // the name of the text that says how much of it was returned; "": nothing
 	Also string // what it did in other programs
 }
 

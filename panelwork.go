@@ -8,17 +8,16 @@ import (
 )
 
 // What people and API keys did in the last days, added up from the newest records: the file has
-// no index of who made them. A page reads a bounded number of records, and says so where that
-// was not all.
+// no index by maker. A page reads a bounded number of records, and says so if there were more.
 
-// activityRecords are the records that it is found in, newest first.
+// activityRecords are the sales and movements that were read, newest first.
 type activityRecords struct {
 	sales     []*sale
 	movements []*movement
-	complete  bool            // they are all of the time
-	from      instant         // since when all of them are there
+	complete  bool            // no record of the time was left out
+	from      instant         // no record since then was left out
 	welcomes  map[uint64]bool // movements that sign-up rules made, by Seq
-	own       map[id]id       // the customer that a member of the team is, by user
+	own       map[id]id       // each team member's own customer, by user
 	zone      func(instant) day
 }
 
@@ -116,8 +115,8 @@ func (r *activityRecords) works(since instant) []work {
 	return list
 }
 
-// idle reports whether nothing was done that a page tells of: the points of an import are none
-// of that.
+// idle reports whether the maker did nothing that a page shows. Pages do not show points that an
+// import gave.
 func (w *work) idle() bool {
 	return w.Sales+w.Returns+w.Redemptions+w.Cancelled+len(w.byHand) == 0
 }
@@ -166,7 +165,7 @@ func (w *work) move(m *movement, byHand bool) {
 	}
 }
 
-// hand is the program's part of Hand.
+// hand returns the program's element of Hand, and adds it if there is none.
 func (w *work) hand(program uint32) *handPoints {
 	i := slices.IndexFunc(w.Hand, func(h handPoints) bool { return h.Program == program })
 	if i < 0 {
@@ -176,7 +175,8 @@ func (w *work) hand(program uint32) *handPoints {
 	return &w.Hand[i]
 }
 
-// sort puts the largest first. bought is how many sales each customer had in all.
+// sort fills Served and Favoured, the largest first, and sorts Hand by program. bought is how many
+// purchases each customer made, whoever registered them.
 func (w *work) sort(bought map[id]int) {
 	w.Served, w.Favoured = valuesOf(slices.Collect(maps.Values(w.customers))), valuesOf(slices.Collect(maps.Values(w.friends)))
 	for i := range w.Served {
@@ -233,8 +233,8 @@ func recentActivity(t *txn, since instant, most int) (*activityRecords, error) {
 	return r, nil
 }
 
-// isWelcome reports whether sign-up rules gave the points of a movement: it is one of the first of
-// its account, and of the moment of the enrolment.
+// isWelcome reports whether sign-up rules gave the points of a movement. Such a movement is one of
+// the account's first, and was made at the moment of the enrolment.
 func isWelcome(t *txn, m *movement) (bool, error) {
 	var rules uint64
 	for _, r := range t.cfg.programNumber(m.Program).Rules {
@@ -249,8 +249,8 @@ func isWelcome(t *txn, m *movement) (bool, error) {
 	return c != nil && c.CreatedAt == m.CreatedAt, err
 }
 
-// writtenSince reports whether a movement may have been written since a moment. Those of a sale
-// that came late, of points that expired and of an import have an earlier CreatedAt.
+// writtenSince reports whether a movement may have been written since a moment. The movements of
+// late sales, expiries and imports can have a CreatedAt earlier than when they were written.
 func writtenSince(t *txn, m *movement, since instant) (bool, error) {
 	switch {
 	case m.CreatedAt >= since, m.Category == categoryExpiration, m.By.Type == byImport:
@@ -262,8 +262,8 @@ func writtenSince(t *txn, m *movement, since instant) (bool, error) {
 	return err == nil && s.RegisteredAt >= since, err
 }
 
-// newest reads records from the last one back, while they are recent, and most of them at
-// most. all is false if there are more.
+// newest reads up to most records, from the last one back, until one is not recent. all is false if
+// there are more recent ones.
 func newest[T any](last uint64, most int, at func(seq uint64) (T, error), recent func(T) (bool, error)) (list []T, all bool, err error) {
 	var turn pacer
 	for seq := last; seq > 0; seq-- {
@@ -289,13 +289,13 @@ func newest[T any](last uint64, most int, at func(seq uint64) (T, error), recent
 
 // Comparison with the others.
 
-// How often something is done at least before it can stand out. Points are seldom given by hand.
+// How often something must have been done before it can stand out. Points are seldom given by hand.
 const (
 	fewTimes = 3
 	fewGifts = 2
 )
 
-// othersOf adds up what all people and keys but one did, and says how many these are.
+// othersOf adds up what all people and keys except one did, and returns how many they are.
 func othersOf(all []work, but creator) (rest work, n int) {
 	for _, w := range all {
 		if w.By == but || w.By.Type != byUser && w.By.Type != byKey {
@@ -313,32 +313,34 @@ func othersOf(all []work, but creator) (rest work, n int) {
 	return rest, n
 }
 
-// A frequency is how often something was done, of how many times.
+// A frequency compares two counts of a maker: returns with sales, or cancellations with redemptions.
 type frequency struct{ times, of int }
 
 func (w *work) returned() frequency  { return frequency{w.Returns, w.Sales} }
 func (w *work) cancelled() frequency { return frequency{w.Cancelled, w.Redemptions} }
 
-// standsOut reports whether it is at least twice that of the others, who could have done it.
+// standsOut reports whether something was done at least fewTimes, and at least twice as often as
+// the others did it. Without any sale or redemption of the others there is nothing to compare.
 func (f frequency) standsOut(others frequency) bool {
 	return f.times >= fewTimes && others.of > 0 && f.times*others.of >= 2*others.times*f.of
 }
 
 func (f frequency) share() (decimal, bool) { return ratio(decimalOf(f.times), decimalOf(f.of)) }
 
-// standsOut reports whether the points that were given are at least twice what each of n others
-// gave on average.
+// standsOut reports whether the points given are at least twice the average of n others.
 func (h *handPoints) standsOut(others *handPoints, n int) bool {
 	return n > 0 && h.Times >= fewGifts && h.Given/2 >= others.Given/decimal(n)
 }
 
-// standsOut reports whether anything is at least twice as much as what each of n others did.
+// standsOut reports whether returns, cancellations or points given stand out against rest, the
+// work of n others.
 func (w *work) standsOut(rest *work, n int) bool {
 	return w.returned().standsOut(rest.returned()) || w.cancelled().standsOut(rest.cancelled()) ||
 		slices.ContainsFunc(w.Hand, func(h handPoints) bool { return h.standsOut(rest.hand(h.Program), n) })
 }
 
-// standsOut reports whether a customer got half of the points that were given, or more.
+// standsOut reports whether the customer got at least half of the points that the maker gave, in
+// at least fewGifts gifts.
 func (c *favoured) standsOut(of *handPoints) bool {
 	return c.Times >= fewGifts && c.Points >= of.Given/2
 }
@@ -377,7 +379,7 @@ const (
 	keyWorkPath = keyPath + "/actividad"
 )
 
-// workPath is the page of what somebody did: their own, or the sales.
+// workPath is the page that shows what somebody did: their activity, or the list of their sales.
 func (v *panelRequest) workPath(by creator) string {
 	switch {
 	case by.Type == byUser && v.may(usersManage):
@@ -403,7 +405,7 @@ func (f *pageData) WorkTable(name string, rows []workRow) workTable {
 	return workTable{f, f.T(name), rows}
 }
 
-// ReturnShare is how many returns there were, and the share of the sales that they are.
+// ReturnShare is the number of returns, and their share of the sales.
 func (f *pageData) ReturnShare(r workRow) string {
 	share, ok := r.returned().share()
 	if !ok || r.Returns == 0 {

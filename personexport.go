@@ -68,9 +68,9 @@ func (x *personExport) next(t *txn, b []byte) (part []byte, more bool, err error
 	return b, x.stage != exported, nil
 }
 
-// isAhead reports whether the next movement is one that only this transaction has: what is
-// due shows in the export before the sweep writes it down. In the next part it would be
-// missing, or another one.
+// isAhead reports whether only this transaction has the next movement: the export shows what is
+// due before the sweep writes it down. The next part would lack the movement, or find another one
+// in its place.
 func (x *personExport) isAhead() bool { return x.inAccount && x.movements > x.written }
 
 // step appends the next element, or what is between two lists.
@@ -90,13 +90,13 @@ func (x *personExport) step(t *txn, b []byte) ([]byte, error) {
 	return x.end(b), nil
 }
 
-// begin begins a stage after the list before, which it ends.
+// begin begins a stage. text ends the list of the stage before.
 func (x *personExport) begin(b []byte, s exportStage, text string) []byte {
 	x.stage, x.first = s, true
 	return append(b, text...)
 }
 
-// comma appends one before every element of a list but the first.
+// comma appends a comma before each element of a list except the first.
 func (x *personExport) comma(b []byte) []byte {
 	if x.first {
 		x.first = false
@@ -218,8 +218,8 @@ func (x *personExport) auditEntry(t *txn, b []byte) ([]byte, error) {
 	return appendEncoded(x.comma(b), shape)
 }
 
-// end goes on to the next customer of the family. The list that it is in, that of the
-// first one, is still open then.
+// end goes on to the next customer of the family. The first customer's list of merged customers
+// is still open at this point.
 func (x *personExport) end(b []byte) []byte {
 	if x.person > 0 {
 		b = append(b, "]}"...)

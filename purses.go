@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// A purse counts the points that adds of one key give, or of the keys that a rotation
-// made of it, or of one member of the panel. It is counted in the transaction of the add, so
-// that a limit is never passed. Sales, batches and replays do not count (contract §16).
+// A purse counts the points that adds give by hand. A member of the panel has a purse; an API key
+// shares one with the keys that rotations made of it. The transaction of the add counts its points,
+// so a limit is never passed. Sales, batches and replays do not count (contract §16).
 //
-// A key's purse counts from when one of its keys first gets a limit by day, what every one of
-// them gives: also those without a limit, and after the limit is gone. What was given earlier
-// on that day is not known. A purse whose keys never had such a limit is not written. A
-// member's purse counts always.
+// A key's purse begins to count when one of its keys first gets a daily limit. From then on it
+// counts the points that any of its keys gives, even a key without a limit, and even after the limit
+// is gone. Points given earlier on that first day are not known. The purse of keys that never had a
+// daily limit is not written. A member's purse always counts.
 //
 // Each day (UTC) has a count of its own: a clock that was ahead, or is set back and forward
 // again, gives no fresh day.
@@ -29,10 +29,11 @@ type budget struct {
 	purse        id      // counts what it gives
 	perOperation decimal // most points that one add gives; 0: any number
 	perDay       decimal // most points that its adds give on a UTC day; 0: any number
-	counted      bool    // its purse counts without a limit by day, too
+	counted      bool    // its purse counts even without a daily limit
 }
 
-// budget is that of who writes in the transaction. Commands and imports have none.
+// budget returns the budget of the key or member that writes in the transaction. Commands and
+// imports have none.
 func (ks *keysTxn) budget() (budget, error) {
 	switch {
 	case ks.t.byKey != nil:
@@ -50,12 +51,12 @@ func (ks *keysTxn) budget() (budget, error) {
 	return budget{}, nil
 }
 
-// budget is the key's.
+// budget returns the key's budget.
 func (k *apiKey) budget() budget {
 	return budget{k.purse(), k.MaxPointsPerOperation, k.MaxPointsPerDay, k.counts()}
 }
 
-// give credits points by hand, within the budget of who gives them.
+// give credits points by hand, within the budget of the key or member that gives them.
 func (ks *keysTxn) give(a *account, m *movement) error {
 	b, err := ks.budget()
 	if err == nil {
@@ -71,10 +72,10 @@ func (ks *keysTxn) give(a *account, m *movement) error {
 func (k *apiKey) purse() id { return cmp.Or(k.Purse, k.ID) }
 
 // counts reports whether the points that the key's adds give are counted. A key made before
-// Counted was kept has only the limit.
+// Counted was stored is counted while it has a daily limit.
 func (k *apiKey) counts() bool { return k.Counted || k.MaxPointsPerDay != 0 }
 
-// countWith lets all other keys of a key's purse count, too.
+// countWith sets Counted in all other keys of a key's purse.
 func (ks *keysTxn) countWith(k *apiKey) error {
 	for e, err := range scan(ks.t.Tx, orgKey('k', ks.t.org), false) {
 		if err != nil {
@@ -100,7 +101,7 @@ func (ks *keysTxn) countWith(k *apiKey) error {
 // points_budget_exceeded if they pass a limit of the budget.
 func (ks *keysTxn) spend(b budget, points decimal) error {
 	if most := b.perOperation; most != 0 && points > most {
-		return overBudget(most, 0, 0) // no time will help
+		return overBudget(most, 0, 0) // waiting does not help
 	}
 	if !b.counted {
 		return nil

@@ -78,8 +78,8 @@ func etagOf(body []byte) string {
 	return `"` + hex.EncodeToString(sum[:12]) + `"`
 }
 
-// respond sets the headers of the response and returns its status and body: gzip for who
-// takes it, nothing for who has it already.
+// respond sets the headers of the response and returns its status and body: gzip if the client
+// accepts it; 304 if it already has it.
 func (p *prepared) respond(h http.Header, r *http.Request) (status int, body []byte) {
 	h.Set("Vary", "Accept-Encoding, Host")
 	h.Set("Cache-Control", "no-cache")

@@ -5,10 +5,9 @@ import (
 	"sync"
 )
 
-// The request log has the last requests of each organization's API keys, for who develops
-// against the API. It is kept in memory by one process, from its start, and only where the
-// panel is served. It holds nothing that a client sends but the request's id: no address,
-// query or body, and no text of a key.
+// The request log has the last requests of each organization's API keys, for the developers of
+// clients. One process keeps it in memory, from its start, and only if it serves the panel. Of what
+// a client sends it holds only the request's id: no address, query or body, and no text of a key.
 
 // A loggedRequest is a request in the log. It takes 64 bytes, and the text of its id, which
 // has 128 at most.
@@ -23,7 +22,7 @@ type loggedRequest struct {
 }
 
 // At most loggedOrganizations have a log, of at most loggedRequests: 12.3 MB in all, if every
-// client sends the longest ids. Of more organizations those have one that called last.
+// client sends the longest ids. These are the organizations that sent a request last.
 const (
 	loggedRequests      = 1000
 	loggedOrganizations = 64
@@ -56,8 +55,8 @@ func (l *requestLog) add(org uint32, one loggedRequest) {
 	ring.count++
 }
 
-// newRing returns an empty ring. If there are loggedOrganizations, it is that of the one
-// whose last request is the oldest, which loses its log.
+// newRing returns an empty ring. When loggedOrganizations rings exist, it reuses the ring of the
+// organization that has been idle longest.
 func (l *requestLog) newRing() *requestRing {
 	if len(l.rings) < loggedOrganizations {
 		return new(requestRing)

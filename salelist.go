@@ -10,7 +10,7 @@ type saleFilter struct {
 	search     string
 	saleType   string
 	customer   *id
-	of         []id // whose records are the customer's; nil before salesOf
+	of         []id // the customer and its stubs, whose sales are the customer's; nil before salesOf
 	externalID string
 	from, to   instant // both included; 0 and never mean open
 	byDate     bool    // latest first by the moment of each, where findSales can
@@ -21,8 +21,9 @@ type saleFilter struct {
 
 func (f *saleFilter) dated() bool { return f.from != 0 || f.to != never }
 
-// readsAll reports whether a page takes all sales of the customers it is about: the filter
-// keeps only those of a span of one time or the other, or their order is not that of a chain.
+// readsAll reports whether a page has to read all sales of its customers: because the filter
+// restricts when a sale happened or was registered, or because the page is not in the order of a
+// customer's chain of sales.
 func (f *saleFilter) readsAll() bool { return f.dated() || f.after > 0 || f.byDate }
 
 func (f *saleFilter) keeps(s *sale) bool {
@@ -38,10 +39,10 @@ type saleListsTxn struct{ t *txn }
 // findSales returns a page of the sales that a filter chooses, newest first,
 // and how many there are. The newest is the one registered last; within a span of time, and
 // by date, the one that happened last. The sales of a customer, or of more than a search finds
-// at once, stay in the order of registration. It goes by the narrowest part of the filter: one
-// customer's sales, those of one externalId, those of the customers a search
-// finds, those of a span of time, or the whole list, in which any page is one
-// seek.
+// at once, stay in the order of registration. The
+// narrowest part of the filter decides what is read: the sales of one customer, of one
+// externalId, of the customers that a search finds, or of a span of time; or the list of
+// all sales, where each page takes one seek.
 func (lists *saleListsTxn) findSales(f saleFilter, p page) ([]*sale, uint64, error) {
 	var err error
 	if f.after, err = lists.t.sales.registeredBefore(f.registeredFrom); err != nil {
@@ -166,7 +167,7 @@ func (lists *saleListsTxn) salesOf(f saleFilter, p page) ([]*sale, uint64, error
 	if f.search != "" && !lists.t.search.needle(f.search).in(c.searchTexts()) {
 		return nil, 0, nil
 	}
-	if c.MergedInto != (id{}) { // they are another customer's
+	if c.MergedInto != (id{}) { // its sales are the survivor's
 		return nil, 0, nil
 	}
 	family, err := lists.t.merges.family(c)
@@ -197,7 +198,7 @@ func (lists *saleListsTxn) salesOf(f saleFilter, p page) ([]*sale, uint64, error
 	return lists.salesOfFew(family, f, p)
 }
 
-// chainSpan lists a page of a customer's sales after one of the organization.
+// chainSpan lists a page of the customer's sales with a Seq above after, along the customer's chain.
 func (lists *saleListsTxn) chainSpan(c *customer, after uint64, p page) ([]*sale, uint64, error) {
 	total := c.Sales.N
 	if after > 0 {

@@ -2,16 +2,16 @@ package main
 
 import "container/heap"
 
-// Sales of the customers that a search finds, newest first. For few customers, their chains
-// of sales are followed. For many, the log is passed over (salelog.go).
+// Sales of the customers that a search finds, newest first. For few customers this follows their
+// chains of sales. For many it scans the log of sales (salelog.go).
 
 const (
 	// fewCustomers is how many customers at most are read one by one.
 	fewCustomers = 200
 	// fewSales is how many sales are read one by one however short the log is.
 	fewSales = 300
-	// logStep is how many sales of the log are passed over in the time that it takes to
-	// read one.
+	// logStep is how many sales of the log are scanned in the time that it takes to read
+	// one.
 	logStep = 1000
 )
 
@@ -52,8 +52,8 @@ func (lists *saleListsTxn) customersIn(set customerSet) (list []*customer, err e
 	return list, nil
 }
 
-// followed reports whether the chains of customers are followed, rather than the log of all
-// sales passed over.
+// followed reports whether to follow the chains of the customers; else the log of all sales is
+// scanned.
 func (f *saleFilter) followed(list []*customer, all uint64, p page) bool {
 	var sales uint64
 	for _, c := range list {
@@ -65,9 +65,9 @@ func (f *saleFilter) followed(list []*customer, all uint64, p page) bool {
 	return sales <= max(fewSales, all/logStep)
 }
 
-// salesOfFew follows the chains of all customers together, newest sale first.
-// Without dates, and not by date, the total comes from the customers' own counts, and it reads no
-// further than the page. It reads no sale up to f.after.
+// salesOfFew follows the chains of all customers together, newest sale first. Unless f.readsAll,
+// the total comes from the customers' own counts, and it stops reading at the end of the page. It
+// reads no sale up to f.after.
 func (lists *saleListsTxn) salesOfFew(list []*customer, f saleFilter, p page) ([]*sale, uint64, error) {
 	var (
 		total uint64

@@ -485,9 +485,9 @@ func (p *peopleTxn) addDevice(user id, token string) (string, error) {
 	return token, p.t.put(deviceKey(user, tokenHash(token)), &device{p.t.now, p.t.now.add(deviceLife)})
 }
 
-// seenSessions are the moments when sessions were last seen. A session's is written once in
-// seenEvery, so that a page that is looked at costs no write. It is safe for concurrent use;
-// the nil one knows of none.
+// seenSessions are the moments when sessions were last seen. The moment of a session is written at
+// most once in seenEvery, so that looking at a page costs no write. It is safe for concurrent use.
+// A nil seenSessions knows only what is stored.
 type seenSessions struct {
 	mu sync.Mutex
 	at map[[32]byte]seenSession
@@ -495,7 +495,7 @@ type seenSessions struct {
 
 type seenSession struct{ last, saved instant }
 
-// last returns when a session was last seen, of which the store says a moment.
+// last returns when a session was last seen: the stored moment, or a later one held in memory.
 func (s *seenSessions) last(hash [32]byte, saved instant) instant {
 	if s == nil {
 		return saved
@@ -517,8 +517,9 @@ func (s *seenSessions) see(m *member, now instant) {
 	}
 }
 
-// due returns the moments that are to be written, and forgets those that are written. all
-// says that the server stops.
+// due returns the moments that should be written now, and forgets the moments that are stored
+// already. With all, when the server stops, it returns every moment
+// that is not stored.
 func (s *seenSessions) due(now instant, all bool) map[[32]byte]instant {
 	s.mu.Lock()
 	defer s.mu.Unlock()

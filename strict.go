@@ -11,9 +11,9 @@ import (
 )
 
 // Prefer: handling=strict (RFC 7240, contract §17). A strict request is told all faults of
-// its body and query at once, and a name that nobody knows is one of them. The known names
-// are those that the handler asks its readers for, so no list of them can go stale; a
-// handler asks for all of its names, whatever it finds. Tests hold them to openapi.json.
+// its body and query at once, and a name that nobody knows is one of them. A name is
+// known if the handler asks its readers for it, so no list of names can go stale. A
+// handler asks for all of its names, whatever it finds. Tests compare them with openapi.json.
 //
 // Names come first, since a misspelt one is often the cause of what follows, such as a
 // required field that is not there. The rest is in the order of contract §3.
@@ -111,7 +111,7 @@ func (s *strictness) ask(list, name string) {
 	}
 }
 
-// fail records a fault. The second of a field is left out: often the first is its cause.
+// fail records a fault. It leaves out further faults of a field: often the first is their cause.
 func (s *strictness) fail(err error) {
 	e := publicError(err)
 	same := func(earlier *apiError) bool { return e.field != "" && earlier.field == e.field }
@@ -120,7 +120,7 @@ func (s *strictness) fail(err error) {
 	}
 }
 
-// unknown returns the names that nobody asked for as faults, at most as many as most.
+// unknown returns a fault for each name that nobody asked for, up to most faults.
 func (s *strictness) unknown(most int) (faults []*apiError) {
 	for _, o := range s.read {
 		known := s.asked[o.list]
@@ -140,8 +140,8 @@ func (s *strictness) unknown(most int) (faults []*apiError) {
 	return faults
 }
 
-// strictFault returns the first fault of a body and a query, with all others, at most as
-// many as most; nil if there is none. Either may be nil.
+// strictFault returns the first fault of a body and a query; its field all has up to most of
+// their faults. It returns nil if there is none. body and query may be nil.
 func strictFault(most int, body, query *strictness) error {
 	var all []*apiError
 	for _, s := range []*strictness{body, query} {
@@ -188,9 +188,9 @@ func shownName(name string) string {
 }
 
 // nearest returns the known name that was probably meant, or "". Letter case, blanks and
-// punctuation do not matter. Up to three edits are forgiven in a long name, one in a short
-// one; else one name must begin or end with the other, such as phone for phoneNumber, and
-// no second one.
+// punctuation do not matter. A long name may differ by up to three edits, a short one by one.
+// Else one name must begin or end with the other, such as phone for phoneNumber; if that is
+// so for two known names, nearest returns "".
 func nearest(name string, known []string) string {
 	if len(name) > maxShownName {
 		return ""

@@ -301,8 +301,8 @@ func newDueAccount(k key) dueAccount {
 	return d
 }
 
-// dueSince returns since when the account is due that has waited longest for the sweep.
-// ok is false if none is due.
+// dueSince returns the moment since which some account has waited longest for the sweep. ok is
+// false if no account is due.
 func (e *engine) dueSince(ctx context.Context, now instant) (since instant, ok bool, err error) {
 	list, err := view(ctx, e.store, func(tx Tx) ([]key, error) { return dueKeys(tx, tableDue, now, 1) })
 	if err != nil || len(list) == 0 {

@@ -19,12 +19,12 @@ import (
 //	N email       → user
 //	M org user    → membership
 //
-// No table of theirs is of settings (cache.go): a log-in must not empty the caches of all
-// API keys. Their records are read in each request of the panel.
+// None of these tables holds settings (cache.go): a log-in must not empty the caches of all
+// API keys. Each request of the panel reads the records.
 //
-// The audit log tells of a user by its id. A change that concerns the user everywhere, such
-// as of its password, stands in the log of each of its organizations: their owners are to
-// see it, and a log of no organization would be read by nobody.
+// The audit log names a user by its id. A change that concerns the user everywhere, such as
+// a new password, is written to the log of each of its organizations, so that their owners
+// see it. Nobody would read a log of no organization.
 
 // A user is a person who uses the panel.
 type user struct {
@@ -247,8 +247,8 @@ func usersName(text string) (string, error) {
 	return name, nil
 }
 
-// authority is the role of a member in the organization; of nil, who is the operator,
-// an owner's.
+// authority is the role of a member in the organization. A nil member is the operator, who
+// has an owner's authority.
 func (m *member) authority() role {
 	if m == nil {
 		return roleOwner
@@ -256,16 +256,17 @@ func (m *member) authority() role {
 	return m.role
 }
 
-// is reports whether the member is a user.
+// is reports whether the member is the given user.
 func (m *member) is(user id) bool { return m != nil && m.user.ID == user }
 
-// mayManage returns an error unless by may turn a user with the role from into one with the
-// role to. by is nil for the operator.
+// mayManage returns an error unless m may change a user's role from one to another; "" is no
+// role. A nil m is the operator.
 func (m *member) mayManage(user id, from, to role) error {
 	return m.authority().mayManage(from, to, m.is(user))
 }
 
-// keepsOwner returns last_owner if the organization has no active owner beside a user.
+// keepsOwner returns last_owner unless the organization has an active owner besides the given
+// user.
 func (p *peopleTxn) keepsOwner(but id) error {
 	team, err := p.team()
 	if err != nil {
@@ -277,7 +278,7 @@ func (p *peopleTxn) keepsOwner(but id) error {
 	return errLastOwner
 }
 
-// losesOwner returns last_owner if a member is the last active owner.
+// losesOwner returns last_owner if m is the organization's last active owner.
 func (p *peopleTxn) losesOwner(m *teammate) error {
 	if m.Role != roleOwner || !m.active() {
 		return nil
@@ -391,7 +392,7 @@ func (p *peopleTxn) disableUser(u *user, out bool) error {
 		}); err != nil {
 			return err
 		}
-		if _, err := p.dropResets(u.ID); err != nil { // of who is in no organization, too
+		if _, err := p.dropResets(u.ID); err != nil { // also if the user is in no organization
 			return err
 		}
 		u.Disabled = p.t.now
@@ -476,8 +477,8 @@ func (p *peopleTxn) changeAccount(m *member, in accountChange) error {
 	return p.auditedOf(u.ID, auditUserChanged, changes)
 }
 
-// setPassword gives a user another password, and ends all its sessions but one. keep is that
-// session's hash; nil ends all. more is what changed of the user beside.
+// setPassword gives a user another password, and ends all its sessions except the one with the
+// hash keep; a nil keep ends all. more are other changes of the user, for the audit log.
 func (p *peopleTxn) setPassword(u *user, h passwordHash, keep *[32]byte, more ...change) error {
 	h.At = p.t.now
 	u.Password, u.Locked = h, 0
@@ -493,8 +494,8 @@ func (p *peopleTxn) setPassword(u *user, h passwordHash, keep *[32]byte, more ..
 	return p.auditedOf(u.ID, auditUserChanged, append(unsaid("password"), more...))
 }
 
-// homesOf returns the organizations whose lists have the links for a user's password: the
-// user's, or the first one of the file for who is in none.
+// homesOf returns the organizations that list the links for a user's password: the user's
+// organizations, or the first one of the file for a user without any.
 func homesOf(tx Tx, user id) ([]uint32, error) {
 	orgs, err := organizationsOf(tx, user)
 	if len(orgs) == 0 {
@@ -538,8 +539,8 @@ func (p *peopleTxn) auditedOf(user id, action string, changes []change) error {
 	return p.each(user, func(in *txn) error { return in.audit.note(action, user.String(), changes) })
 }
 
-// usersAfter returns users in the order of their e-mails, from the one behind an e-mail on, at
-// most so many.
+// usersAfter returns up to most users with an e-mail after the given one, in the order of their
+// e-mails.
 func usersAfter(tx Tx, email string, most int) (list []*user, err error) {
 	from := emailKey(email)
 	if email == "" {
