@@ -9,15 +9,15 @@ import (
 // A sale may come later than it happened: from a till that was offline, or by an import
 // (contract §14). CreatedAt is when it happened. Rules, expiry and statistics go by it,
 // and the movements of the sale carry it. RegisteredAt is when the sale came. The account
-// does not go back: tier and segments are those of now, and so are the lots that a return
-// takes from.
+// does not go back in time: the sale finds the tier, the segments and, for a return, the lots
+// of now.
 //
-// RegisteredAt never falls from one sale to the next, so that sales registered from a
-// moment on are found by a binary search. If the clock was set back, sales get that of
-// the sale before them until the clock has caught up.
+// RegisteredAt never falls from one sale to the next, so a binary search finds the sales
+// registered from a moment on. If the clock was set back, each sale gets the RegisteredAt of the
+// sale before, until the clock has caught up.
 
-// aheadSlack is how far ahead of the server a till's clock may be. What it sends then
-// happens now.
+// aheadSlack is how far ahead of the server a till's clock may be. A sale that is ahead by up to
+// aheadSlack happens now.
 const aheadSlack = 5 * 60 * 1000 // milliseconds
 
 // checkOccurred refuses a sale that happened too long ago or is yet to happen; 0 is now.
@@ -50,8 +50,8 @@ func errBeforePurchase() *apiError {
 	return e
 }
 
-// expireLate expires those points of a late sale that have expired by now, each at its
-// own moment. It returns the sale as it is then.
+// expireLate expires the points of a late sale that have expired by now, each at its own moment.
+// It returns the sale after that.
 func (sa *salesTxn) expireLate(list []affectedAccount, s *sale) (*sale, error) {
 	for _, p := range list {
 		if p.Due > sa.t.now {
@@ -90,8 +90,8 @@ func (sa *salesTxn) registeredBefore(at instant) (uint64, error) {
 	})
 }
 
-// searchNumber returns how many of the numbers from 1 to n come before the first that is
-// in. All after that one are in too.
+// searchNumber returns how many of the numbers from 1 to n come before the first for which in is
+// true. in has to be true for all numbers after it.
 func searchNumber(n uint64, in func(uint64) (bool, error)) (before uint64, err error) {
 	i := sort.Search(int(n), func(i int) bool {
 		found, fault := in(uint64(i) + 1)

@@ -107,10 +107,9 @@ func (sa *salesTxn) takeShare(s, purchase *sale, p *affectedAccount, at instant,
 	return sa.countSold(p.account, at, b)
 }
 
-// purchaseOf finds the purchase a return belongs to: the one that the caller
-// names, or else the customer's newest with the same externalId, one that is wholly
-// returned or was sold after a late return only if there are no others; nil if there
-// is none.
+// purchaseOf finds the purchase that a return belongs to: the purchase original, or else the
+// customer's newest purchase with the same externalId. It prefers purchases that are not wholly
+// returned and were not sold after a late return. It returns nil if there is no purchase.
 func (sa *salesTxn) purchaseOf(c *customer, s *sale, original *id) (*sale, error) {
 	if original != nil {
 		purchase, err := sa.get(*original)
@@ -162,8 +161,8 @@ func (sa *salesTxn) purchaseOf(c *customer, s *sale, original *id) (*sale, error
 // mostReturns bounds how many returns of a customer returnsOf looks at.
 const mostReturns = 1000
 
-// returnsOf lists the returns of a purchase, newest first: those among the last mostReturns
-// of its customer since. more reports whether there are others.
+// returnsOf lists the returns of a purchase, newest first. It looks only at the customer's last
+// mostReturns returns since the purchase; more reports whether there are others.
 func (sa *salesTxn) returnsOf(purchase *sale) (list []*sale, more bool, err error) {
 	if purchase.Returned == 0 {
 		return nil, false, nil
@@ -231,8 +230,8 @@ func (s *sale) countReturn(ret *sale) error {
 	return nil
 }
 
-// exceeds is the error for a field that returns more than is left: returned is what came
-// back of what was purchased before.
+// exceeds is the error for a field that returns more than is left of what was purchased. returned
+// is what came back before.
 func exceeds(field string, purchased, returned decimal) error {
 	return newError(codeReturnExceedsPurchase).on(field).
 		with("purchased", purchased).with("returned", returned).with("left", purchased-returned)

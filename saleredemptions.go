@@ -1,14 +1,14 @@
 package main
 
-// A sale knows the vouchers that come back with it (contract §19): a purchase those that
-// were used in it, and a return that leaves nothing of its purchase those that its purchase
+// A sale knows the vouchers that come back with it (contract §19). A purchase has the vouchers that
+// were used in it. A return that leaves nothing of its purchase has the vouchers that the purchase
 // had then.
 
 // mostVouchers is how many vouchers can be used in one purchase.
 const mostVouchers = 20
 
-// purchaseFor finds the purchase that a voucher is used in: one of its customer, or of
-// whoever became the same customer since. Any other id gives transaction_not_found.
+// purchaseFor finds the purchase that a voucher is used in: a purchase of the voucher's customer, or
+// of a customer merged with it since. Any other id gives transaction_not_found.
 func (rw *rewardsTxn) purchaseFor(x *redemption, saleID id) (*sale, error) {
 	s, err := rw.t.sales.get(saleID)
 	if err != nil {
@@ -34,8 +34,8 @@ func (rw *rewardsTxn) purchaseFor(x *redemption, saleID id) (*sale, error) {
 	return s, nil
 }
 
-// useVoucher marks an Issued voucher as used, and notes it in the purchase that it was used
-// in; nil: none was named.
+// useVoucher marks an Issued voucher as used, and notes it in the purchase; a nil purchase means
+// that none was named.
 func (rw *rewardsTxn) useVoucher(x *redemption, purchase *sale) error {
 	var in id
 	if purchase != nil {
@@ -67,9 +67,9 @@ func (rw *rewardsTxn) cancellable(x *redemption) (bool, error) {
 	return false, nil
 }
 
-// restoreVouchers cancels the vouchers that were used in the purchase of a return, if the
-// return leaves nothing of it. The return comes after it and finds their points to take
-// back. What is wrong with the return is for it to say.
+// restoreVouchers cancels the vouchers that were used in the purchase of a return, if the return
+// leaves nothing of the purchase. It runs before the return, which then finds the vouchers' points
+// to take back. It ignores faults of the return, which the return itself reports.
 func (rw *rewardsTxn) restoreVouchers(c *customer, s *sale, original *id) error {
 	purchase, err := rw.t.sales.purchaseOf(c, s, original)
 	if err != nil || purchase == nil || purchase.countReturn(s) != nil || !purchase.whollyReturned() {

@@ -498,7 +498,8 @@ func (j *joiner) joinGrams(found *foundSet, w *wanted, block uint32) error {
 	return nil
 }
 
-// both is the intersection of two sets.
+// both is the intersection of two sets. It may be a part of j.room, which the next call of joinGrams
+// overwrites.
 func (j *joiner) both(a, b gramSet) gramSet {
 	if a.isBitmap() && b.isBitmap() {
 		common := make(gramSet, gramBitmap)

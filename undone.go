@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// A purchase that is returned whole is as if it had not been for what limits count
-// (contract §19): first purchases, daily maximums, the moment of the last purchase, and
-// its externalId, which another purchase may have then. Totals and statistics keep it.
+// A purchase that is returned whole no longer counts (contract §19) for first purchases, daily
+// maximums and the moment of the last purchase, and another purchase may have its externalId.
+// Totals and statistics keep it.
 
-// undo takes back what a purchase that has just become wholly returned used up. The
-// store has it as it is now; list has the customer's accounts that it counted in.
+// undo gives back the limits that a purchase used up, once it is wholly returned. The store has
+// the purchase with its returns; list has the customer's accounts that it counted in.
 func (sa *salesTxn) undo(c *customer, purchase *sale, list []affectedAccount) (err error) {
 	for i := range list {
 		if err := sa.giveBackUses(purchase, &list[i]); err != nil {
@@ -25,8 +25,8 @@ func (sa *salesTxn) undo(c *customer, purchase *sale, list []affectedAccount) (e
 	return err
 }
 
-// giveBackUses takes what a purchase used of daily limits in a program off their counts.
-// An old count may have been dropped.
+// giveBackUses lowers the counts of daily limits by the purchase's uses in one program. An old
+// count may have been dropped.
 func (sa *salesTxn) giveBackUses(purchase *sale, p *affectedAccount) error {
 	v := purchase.shareIn(p.program.Number)
 	if v == nil || len(v.Limited) == 0 {
@@ -60,16 +60,16 @@ func (sa *salesTxn) giveBackUses(purchase *sale, p *affectedAccount) error {
 	return nil
 }
 
-// usedUp reports whether a rule gave to the purchase and counted toward a daily limit.
+// usedUp reports whether the rule gave points for the purchase and counted toward a daily limit.
 func (v *saleShare) usedUp(ruleID id) bool {
 	return slices.ContainsFunc(v.Limited, func(i uint64) bool {
 		return i < uint64(len(v.Rules)) && v.Rules[i].RuleID == ruleID
 	})
 }
 
-// lastStanding returns when the last purchase of a customer, or of those that became part
-// of it, happened that is not wholly returned; 0 if there is none. It reads sales from the
-// newest on until all others came no later than the one found.
+// lastStanding returns when the last purchase happened that is not wholly returned, of a customer
+// and its stubs; 0 if there is none. It reads each chain of sales from the newest back, until the
+// remaining sales were registered no later than the purchase found happened.
 func (sa *salesTxn) lastStanding(c *customer) (last instant, err error) {
 	chains := []chain{c.Sales}
 	some, err := sa.t.merges.any()
@@ -111,9 +111,9 @@ func errUndone(purchase id) *apiError {
 	return newError(codeExternalIDUndone).on("externalId").with("transactionId", purchase)
 }
 
-// mayReplay reports whether a kept answer to a purchase with an externalId may be given
-// again: that purchase stands. If it was wholly returned since, that is
-// external_id_undone, or the purchase is a new one if it says so.
+// mayReplay reports whether a kept answer to a purchase with an externalId may be given again. It
+// may not if the purchase was wholly returned since: then the request fails with
+// external_id_undone, or makes a new purchase if it says again.
 func (sa *salesTxn) mayReplay(r *replay, again bool) (bool, error) {
 	n, err := sa.t.count()
 	if err != nil || n.Returns == 0 {
