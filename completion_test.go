@@ -102,6 +102,7 @@ func TestCompletionWhole(t *testing.T) {
 // TestCompletionSourced: zsh takes the completion by source, and as a function of $fpath.
 func TestCompletionSourced(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	s := newTill(t)
 	zsh, err := exec.LookPath("zsh")
 	if err != nil {

@@ -395,6 +395,7 @@ func (a answers) twins() error {
 // TestRush: nothing is given more often than there is.
 func TestRush(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	for name, open := range rushStores {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

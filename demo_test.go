@@ -34,6 +34,7 @@ func madeUpShop(t *testing.T, seed uint64, customers, days int) *shop {
 // show is there and adds up. The same seed makes the same year, another one another.
 func TestMadeUp(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	skipUnderRace(t)
 	s := madeUpShop(t, 1, demoCustomers, demoDays)
 	report := func(s *shop) *verification {
@@ -222,6 +223,7 @@ func (s *till) demo(flags string) (*running, *demoStarted) {
 // TestDemoLink: the link that the demo prints logs its owner in when its button is pressed, as
 // often as wanted, until the demo ends; not an owner who is out.
 func TestDemoLink(t *testing.T) {
+	skipQuick(t)
 	s := newTill(t)
 	server, started := s.demo("")
 	if started.Password == "" || started.Email != "elena@example.com" || started.File != s.env["SELLO_DB"] {

@@ -87,6 +87,7 @@ const hookedDocument = `{"webhooks":[{"key":"crm","url":"https://crm.example.com
 // TestDoctor looks at a file without a server, with each fault.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	const day = 24 * time.Hour
 	certificate := func(from, until time.Duration) func(*till) {
 		return func(s *till) {

@@ -261,6 +261,7 @@ func (r *rush) record(rnd *rand.Rand, resend string) error {
 // TestLinear checks that operations of concurrent clients are answered as if they had
 // been done one by one.
 func TestLinear(t *testing.T) {
+	skipQuick(t)
 	for name, open := range rushStores {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

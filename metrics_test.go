@@ -336,6 +336,7 @@ func TestMetricsAddress(t *testing.T) {
 // TestMetricsServed asks a server's listener of -metrics for what is there and what is
 // not, and checks that the API has no such route and that the listener ends with the server.
 func TestMetricsServed(t *testing.T) {
+	skipQuick(t)
 	s := newTill(t)
 	s.env["SELLO_METRICS"] = ":0"
 	server, out := s.start("demo -json -log-requests=off -log-level warn -log-level info")

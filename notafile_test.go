@@ -16,6 +16,7 @@ import (
 // TestNotAFile checks that commands refuse what is no file of sello's, or cannot be
 // opened. They say so in one line and do not touch it.
 func TestNotAFile(t *testing.T) {
+	skipShort(t)
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
 	ours := readFile(t, s.env["SELLO_DB"])

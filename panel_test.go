@@ -395,6 +395,7 @@ func TestPanelHosts(t *testing.T) {
 // held up.
 func TestPanelAskedTooMuch(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	s := newPanelShop(t, panelSetup)
 	const path = "/panel/cuenta?f=TOKEN0123456789A"
 	asks := func() (n int) {

@@ -18,6 +18,7 @@ var apiAlone = map[string]string{
 // kept for retries. Ids are the same, since both worlds draw them alike.
 func TestPanelEqualsAPI(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	done := map[string]bool{}
 	for _, f := range panelForms() {
 		g := goodForms[f.path]

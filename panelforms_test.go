@@ -358,6 +358,7 @@ func TestPanelForms(t *testing.T) {
 // Panel checks 31 and 60.
 func TestPanelFormsAudited(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	for _, f := range panelForms() {
 		t.Run(f.path, func(t *testing.T) {
 			t.Parallel()
@@ -474,6 +475,7 @@ var patternName = regexp.MustCompile(`\{\w+\}`)
 // file of the organization's data leaves an entry in the audit log.
 func TestPanelPagesWriteNothing(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	w := newFormWorldOn(newOperatedShop(t).panelShop)
 	before := w.panelShop.shop.entries()
 	for _, p := range panelPages() {
@@ -662,6 +664,7 @@ func (f *readingsForm) amounts(element string) (sure, maybe []string) {
 // Panel check 32.
 func TestPanelFormsReadings(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	names := newFormWorld(t)
 	for _, f := range names.formsWithAmounts() {
 		t.Run(f.path+f.query, func(t *testing.T) {

@@ -443,6 +443,7 @@ func TestPanelRoleTaken(t *testing.T) {
 // Panel check 50.
 func TestPanelOwnersTogether(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	const other role = "owner too"
 	for _, path := range []string{"/rol", "/inhabilitar", "/quitar"} {
 		for range 10 {

@@ -130,6 +130,7 @@ func mainText(page string) string {
 // friend stands out, and the others do not.
 func TestThievingManager(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	s := newPanelShopOn(madeUpShop(t, 1, demoCustomers, demoDays))
 	team := ask(s.shop, func(t *txn) ([]*teammate, error) { return t.people.team() })
 	for _, m := range team {

@@ -172,6 +172,7 @@ func (k *keeper) learnCodes(page string) {
 // Panel check 44.
 func TestPanelSecrets(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	db := filepath.Join(t.TempDir(), "sello.db")
 	k := newKeeper(t, db)
 	k.gather()

@@ -249,6 +249,7 @@ var (
 // Panel check 66.
 func TestPanelOneLanguage(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	for lang, other := range map[string]string{"es": "en", "en": "es"} {
 		w := newFormWorldOn(newOperatedShop(t).panelShop)
 		w.panelShop.speaks(roleOwner, lang)

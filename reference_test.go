@@ -83,6 +83,7 @@ func TestReference(t *testing.T) {
 // never comes back.
 func TestReferenceBase(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	a := newWorld(t, newMemStore()).api
 	for _, test := range []struct {
 		host, proto     string

@@ -133,6 +133,7 @@ func TestReplayFilterFull(t *testing.T) {
 // its names, even if the transaction that began the slice, or another, failed.
 func TestFillingSlice(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	s := newShop(t, setup{})
 	rnd := rand.New(rand.NewPCG(5, 6))
 	failed := errors.New("failed")

@@ -60,6 +60,7 @@ func TestRestore(t *testing.T) {
 // TestRestoreRefusals: each leaves the file as it was, and says why in one line.
 func TestRestoreRefusals(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
 	s.ok("import customers " + s.file("c.csv", "email,phoneNumber\nana@example.com,\n"))
@@ -126,7 +127,7 @@ func TestRestoreKilled(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	took, ended := time.Since(began), map[uint64]int{}
-	for i := range 20 {
+	for i := range repeats(20, 8, 0) {
 		s.ok("restore " + full)
 		cmd := selloCommand(t, "restore", "-db", s.env["SELLO_DB"], copied)
 		if err := cmd.Start(); err != nil {
@@ -162,6 +163,7 @@ func TestRestoreKilled(t *testing.T) {
 // a user who may not write it, and leaves everything as it is.
 func TestVerifyWritesNothing(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	s := newTill(t)
 	path := unpackFile(t, thisSchema)
 	dir := filepath.Dir(path)

@@ -240,6 +240,7 @@ func TestSchemaFiles(t *testing.T) {
 // Each refuses in one line and changes nothing.
 func TestSchemaRefused(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	const newer, older = "lo escribió un sello más nuevo", "es anterior a la primera publicación y no se convierte; CHANGELOG.md dice qué sello lo abre aún"
 	first := newEngine(newMemStore(), time.Now, cryptoSeed).oldest()
 	for _, test := range []struct {
@@ -374,6 +375,7 @@ func olderEngine(t *testing.T, path string) (*engine, *boltStore) {
 // from there, and makes a copy only if none was begun. The result has what the file had.
 func TestSchemaSteps(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	const last, before = schemaVersion - 1, schemaVersion - 2
 	for _, test := range []struct {
 		name  string
@@ -487,6 +489,7 @@ func TestSchemaUnreadable(t *testing.T) {
 // The copy is restored as it is, and migrates as well.
 func TestSchemaTakenUp(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	path := unpackFile(t, thisSchema)
 	makeOlder(t, path, schemaState{version: schemaVersion - 2})
 	kept := fmt.Sprint(path, ".schema", schemaVersion-2)

@@ -227,6 +227,7 @@ func (h *searchHistory) search(needle string, all []*customer, p page) {
 // the index yet.
 func TestSearchBlocks(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	skipUnderRace(t)
 	rnd := rand.New(rand.NewPCG(1, 1))
 	tx := bareTestTxn(newOverlay(memTx{}), 1)

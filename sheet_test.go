@@ -144,6 +144,7 @@ func TestSheetDates(t *testing.T) {
 // below too.
 func TestSheetDateColumns(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	for _, column := range []string{"Cumpleaños", "Alta", "Vencen"} {
 		var text strings.Builder
 		text.WriteString("Correo,Puntos,Cumpleaños,Alta,Vencen\nana@example.com,5,,,05/06/2027\n")

@@ -23,6 +23,7 @@ import (
 
 	"sello/internal/disk/disktest"
 	"sello/internal/ordered/orderedtest"
+	"sello/internal/processtest"
 )
 
 // What most tests share: a shop and its API.
@@ -424,6 +425,14 @@ func skipShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("-short")
+	}
+}
+
+// skipQuick is skipShort for a test that the race detector has to see: .ci/run gives it -short too.
+func skipQuick(t testing.TB) {
+	t.Helper()
+	if !processtest.RaceDetector {
+		skipShort(t)
 	}
 }
 

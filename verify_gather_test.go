@@ -23,6 +23,7 @@ var efforts = []effort{{1, gatherRoom}, {1, 2000}, {2, gatherRoom}, {3, 4000}, {
 // their order, depend neither on the number of goroutines nor on their room.
 func TestVerifyEfforts(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	s := newRichShop(t)
 	all := s.entries()
 	told := func(state memTx, most effort) string {

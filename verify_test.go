@@ -242,6 +242,7 @@ func someEntries(all memTx, step int) (places []int) {
 
 func TestVerifySeesMissing(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	s := newRichShop(t)
 	all := s.entries()
 	for _, i := range someEntries(all, entryStep()) {

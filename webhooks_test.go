@@ -165,6 +165,7 @@ func (s *shop) wants(hook string) (list []uint64) {
 // TestWebhookDown: a receiver that is down for two hours gets all, in order and with the same
 // ids, and another one that hangs holds it up as little as anybody who writes.
 func TestWebhookDown(t *testing.T) {
+	skipQuick(t)
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		s, d, r := hookedShop(t, func(host string) (int, time.Duration) {
@@ -278,6 +279,7 @@ func TestWebhookPaused(t *testing.T) {
 
 // TestWebhookRotation: for a day after a new secret, both sign.
 func TestWebhookRotation(t *testing.T) {
+	skipQuick(t)
 	synctest.Test(t, func(t *testing.T) {
 		s, d, r := hookedShop(t, func(string) (int, time.Duration) { return 200, time.Millisecond })
 		ctx, stop := context.WithCancel(t.Context())

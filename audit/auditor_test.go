@@ -119,7 +119,7 @@ func (v *victim) proxy(t *testing.T, before filter, spoil spoiler) (base string)
 func TestAuditorSeesWhatIsThere(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t, newCrashSeed(t), builtBinary(t))
-	if out, err := v.load("-n", "100")(); err != nil {
+	if out, err := v.load("-n", "80")(); err != nil {
 		t.Fatal(err, out)
 	}
 	before := filepath.Join(v.dir, "before.jsonl")
@@ -341,7 +341,7 @@ func TestAuditorSeesWhatIsDone(t *testing.T) {
 			v := newVictim(t, seed, builtBinary(t))
 			direct := v.server.Base
 			v.server.Base = v.proxy(t, front.before, front.spoil)
-			if out, err := v.load("-n", "120")(); err != nil {
+			if out, err := v.load("-n", "60")(); err != nil {
 				t.Fatal(err, out)
 			}
 			v.server.Base = direct
