@@ -140,7 +140,8 @@ func TestExportFormulas(t *testing.T) {
 	s.Write(exportColumns[importSales])
 	for i, text := range hostileTexts {
 		address := fmt.Sprintf("c%d@example.com", i)
-		c.Write([]string{text, text, address, fmt.Sprintf("+5255123456%02d", i), "", ""})
+		row := []string{text, text, address, fmt.Sprintf("+5255123456%02d", i)}
+		c.Write(append(row, make([]string, len(exportColumns[importCustomers])-len(row))...))
 		s.Write([]string{fmt.Sprintf("%s%d", strings.TrimRight(text, "'")+"x", i), "2026-01-05T10:00:00Z", address, "", typePurchase, "10", text, "1", "10", text})
 	}
 	c.Flush()

@@ -587,15 +587,15 @@ var customerTexts = panelTexts{
 	"error.invalid_field.from":    {"Elige al otro cliente", "Choose the other customer"},
 }
 
-// Person are the controls of what is known of a person: nil, a new one.
-func (f *pageData) Person(c *customerDetail) []control {
+// Person are the controls of what is known of a person, in rows: nil, a new one.
+func (f *pageData) Person(c *customerDetail) [][]control {
 	if c == nil {
 		c = new(customerDetail)
 	}
-	return []control{
-		f.Field("firstName", "field.firstName", "text", f.Text(c.FirstName)), f.Field("lastName", "field.lastName", "text", f.Text(c.LastName)),
-		f.Field("phoneNumber", "field.phoneNumber", "tel", f.Text(c.PhoneNumber)), f.Field("email", "field.email", "text", f.Text(c.Email)),
-		f.Field("birthDate", "field.birthDate", "text", f.Text(c.BirthDate)), f.Field("externalId", "field.externalId", "text", f.Text(c.ExternalID)),
+	return [][]control{
+		{f.Field("firstName", "field.firstName", "text", f.Text(c.FirstName)), f.Field("lastName", "field.lastName", "text", f.Text(c.LastName))},
+		{f.Field("phoneNumber", "field.phoneNumber", "tel", f.Text(c.PhoneNumber)), f.Field("email", "field.email", "text", f.Text(c.Email))},
+		{f.Field("birthDate", "field.birthDate", "text", f.Text(c.BirthDate)), f.Field("externalId", "field.externalId", "text", f.Text(c.ExternalID))},
 	}
 }
 
