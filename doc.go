@@ -24,7 +24,8 @@
 //	sello version          show the version
 //
 // If a server has the file open, a command reaches it over a socket beside the
-// file. Otherwise the command opens the file itself.
+// file. Otherwise the command opens the file itself. One process has a file open at a time:
+// a second server ends with an error.
 //
 // # State that one process keeps
 //
@@ -41,6 +42,10 @@
 //     (sessions.go), which is written every 5 minutes;
 //   - which imports are under way (sweep.go);
 //   - the tasks that the panel started, and what came of the last ones (panelserver.go);
+//   - the last attempts of each webhook (deliveries.go); how far its receiver has come is stored;
+//   - refused log-ins that the audit log was not told of (logins.go);
+//   - when the last backups were made and passed on (backup.go, backupafter.go);
+//   - until when no birthday is due (birthdays.go);
 //   - the last verdict on the machine's clock (wallclock.go);
 //   - settings, keys and names of replays that were read before (cache.go,
 //     auth.go, idempotency.go, replayfilter.go). Each file says how its cache stays
@@ -49,8 +54,10 @@
 // # What a handler may touch
 //
 // A handler of the API touches its request and returns an action; the action touches the
-// txn that it is given, by the methods of the domain, and may run twice. Neither touches a
-// key of the store, asks for the time or makes an id (api.go).
+// txn that it is given, by the methods of its rooms, as in t.sales.register, and may run
+// twice. Neither touches a key of the store, asks for the time or makes an id (api.go). A new
+// endpoint is a row of the routes in api.go, a handler, a description in openapi.json and a
+// transcript in testdata/golden. What else may be added has a recipe in CONTRIBUTING.md.
 //
 // # When the disk fails
 //
@@ -64,19 +71,22 @@
 // # The order of the files
 //
 // A file uses only package-level names and methods that files above it in this
-// list define. TestHouseOrder checks this. Files of the domain may use each
-// other's names, and tests are exempt. Files that differ by system or build tag
-// count as one, under the name without that ending.
+// list define. TestHouseOrder checks this. Files of one room of the domain may use
+// each other's names, and tests are exempt; testdata/house.txt lists what does not keep
+// to the order yet. Files that differ by system or build tag count as one, under the name
+// without that ending.
 //
-// The libraries under internal/ know nothing of sello: contact, tz, ordered (entries
-// and merging), parallel (tasks on several goroutines), metrics (counters, in the text
-// format of Prometheus), qr (QR codes as SVG) and disk. Disk is the journaled bbolt file; its
-// doc.go says how a write is stored, and what is done behind bbolt's back.
+// The libraries under internal/ know nothing of sello: contact (e-mail addresses and phone
+// numbers), tz (time zones), ordered (entries and merging), parallel (tasks on several
+// goroutines), metrics (counters, in the text format of Prometheus), qr (QR codes as SVG),
+// reference (a page from an OpenAPI document), webhook (signed deliveries) and disk; processtest
+// is for tests. Disk is the journaled bbolt file; its doc.go says how a write is stored, and
+// what is done behind bbolt's back.
 //
 // Two files could be libraries and are not. decimal.go is the vocabulary of the domain:
-// 27 files use its type 250 times, and its rounding and errors are the contract's. The
-// parser of json.go has one caller; its limits and reasons are the API's, and the readers of
-// lists share its stack, so that all items of a sale take one allocation.
+// all rooms use its type, and its rounding and errors are the contract's. The limits and
+// reasons of the parser in json.go are the API's, and the readers of lists share its stack, so
+// that all items of a sale take one allocation.
 //
 // # Values
 //
@@ -136,7 +146,7 @@
 // The audit log:
 //
 //	audit.go             who changed what
-//	auditlist.go         lists of that
+//	auditlist.go         lists of its entries
 //
 // The search for customers:
 //
@@ -152,8 +162,8 @@
 // Customers:
 //
 //	customers.go         customers, and how they are identified
-//	families.go          whose records are
-//	sealing.go           how stored answers become unreadable then
+//	families.go          whose records they are, after merges
+//	sealing.go           how an erasure makes stored answers unreadable
 //	attributes.go        their attributes and dates of birth
 //	changes.go           changes of them, and the indexes that follow
 //	statuses.go          lists of them, by status
@@ -181,18 +191,18 @@
 //	movements.go         the lines of the ledger
 //	comments.go          the comments of movements, which can be erased
 //	notices.go           points that will expire soon
-//	points.go            credits, debits and expiry: the heart
+//	points.go            credits, debits and expiry (settle): the heart
 //	carriedover.go       opening balances and historic points from another system
 //	tiers.go             the levels that customers reach
 //
 // Rules:
 //
-//	segments.go          the groups that they belong to
+//	segments.go          the groups that customers belong to
 //	rules.go             what a purchase earns
 //
 // Sales:
 //
-//	salelog.go           the log that counts the sales in both
+//	salelog.go           the log of sales and slots of time, which count them for lists
 //	sales.go             purchases
 //	shares.go            what a sale does in each program
 //	latesales.go         sales that come later than they happened
