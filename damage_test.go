@@ -125,7 +125,7 @@ func (h *helper) stop() {
 // that has failed is never closed, so a helper leaks.
 const helperLife = 100
 
-// fewDamages is how many files TestDamage tries without -damage.n.
+// fewDamages is how many files the long form of TestDamage tries without -damage.n; the usual one half.
 const fewDamages = 12
 
 // TestDamage damages files as a disk or a person may, and runs the commands on them. Each
@@ -153,7 +153,7 @@ func TestDamage(t *testing.T) {
 	}
 	counts := map[string]int{}
 	var h *helper
-	n := cmp.Or(*damageN, fewDamages)
+	n := cmp.Or(*damageN, sized(fewDamages, fewDamages/2))
 	for image := range n {
 		if h == nil {
 			h = startHelper(t, dir)

@@ -681,7 +681,7 @@ func TestPanelFormsReadings(t *testing.T) {
 			if isReviewed(f.panelForm) && opened == "" || strings.Count(opened, `inputmode="decimal"`) != len(decimalForm.FindAllString(opened, -1)) {
 				t.Fatalf("the form's controls are not found\n%s", opened)
 			}
-			for _, lang := range []string{"es", "en"} {
+			for _, lang := range []string{"es", "en"}[:sized(2, 1)] {
 				w.panelShop.speaks(roleOwner, lang)
 				for _, name := range append(sure, maybe...) {
 					for _, review := range []bool{false, true} {

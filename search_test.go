@@ -239,7 +239,7 @@ func TestSearchBlocks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const customers = 2*gramBlock + 700
+	customers := uint64(sized(2, 1)*gramBlock + 700)
 	var all []*customer
 	for number := uint64(1); number <= customers; number++ {
 		c := &customer{

@@ -436,6 +436,15 @@ func skipQuick(t testing.TB) {
 	}
 }
 
+// skipUsual skips what only the long form does: controls, which break the server on purpose to
+// see that a test would notice.
+func skipUsual(t testing.TB) {
+	t.Helper()
+	if !orderedtest.Long() {
+		t.Skip("only with SELLO_TEST_LONG=1")
+	}
+}
+
 // pick returns one of the choices at random.
 func pick[T any](rnd *rand.Rand, choices ...T) T { return choices[rnd.IntN(len(choices))] }
 

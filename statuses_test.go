@@ -11,17 +11,17 @@ import (
 func TestStatusGroups(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	const customers = 2*statusGroup + 700
+	customers := sized(2, 1)*statusGroup + 700
 	rnd := rand.New(rand.NewPCG(1, 1))
 	tx := bareTestTxn(newOverlay(memTx{}), 1)
-	tx.counters = &counters{Customers: customers}
+	tx.counters = &counters{Customers: uint64(customers)}
 	ok := func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	var ids [customers + 1]id
+	ids := make([]id, customers+1)
 	for number := range uint64(customers) {
 		ids[number+1] = tx.id()
 		ok(tx.Put(orgKey('l', 1).byte('c').u64(number+1), ids[number+1][:]))
@@ -59,7 +59,7 @@ func TestStatusGroups(t *testing.T) {
 		}
 	}
 	check("all are active")
-	for _, number := range []int{1, 63, 64, setBlock - 1, setBlock, statusGroup - 1, statusGroup, statusGroup + 1, 2 * statusGroup, customers} {
+	for _, number := range []int{1, 63, 64, setBlock - 1, setBlock, statusGroup - 1, statusGroup, statusGroup + 1, customers - 700, customers} {
 		change(number, statusInactive)
 		change(min(number-number%2+3, customers-1), statusMerged)
 	}

@@ -122,7 +122,7 @@ func TestMassAssignment(t *testing.T) {
 	s.otherWays(slices.Concat(spellings("customerId"), spellings("search"), spellings("dryRun"))).report()
 
 	t.Run("control", func(t *testing.T) {
-		skipShort(t)
+		skipUsual(t)
 		defer func() { s.handler = s.world.api }()
 		s.ownNames(t)
 		s.looseReader(t)

@@ -46,6 +46,7 @@ func someRows(fault int) func(int) bool {
 // foreignControls puts one fault after the other into the server. foreignIDs must find
 // each, in every place that names something of the other organization.
 func (s *street) foreignControls(t *testing.T) {
+	skipUsual(t)
 	skipShort(t)
 	spoil := s.spoil
 	for nth, fault := range []struct {

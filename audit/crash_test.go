@@ -32,7 +32,7 @@ var (
 
 const (
 	// fewCrashes is how many crashes TestCrash makes without -crash.n; its quick form makes
-	// half of them. While they are tame it makes more, up to enoughCrashes.
+	// a third of them. While they are tame it makes more, up to enoughCrashes.
 	fewCrashes, enoughCrashes = 12, 20
 	// crashesOnOneFile bounds the cycles on one file, since audits take longer as it grows.
 	crashesOnOneFile = 25
@@ -47,7 +47,7 @@ func TestCrash(t *testing.T) {
 	case left == 0 && processtest.Long():
 		left, enough = fewCrashes, enoughCrashes
 	case left == 0:
-		left, enough = fewCrashes/2, enoughCrashes
+		left, enough = fewCrashes/3, enoughCrashes
 	}
 	var sum crashFigures
 	for i := uint64(0); left > 0; i, left = i+1, left-crashesOnOneFile {
