@@ -143,7 +143,7 @@ func (a *account) id() id { return a.customer.ID.derive("balance", a.program.tex
 // A pointsTxn is points in a transaction: accounts, lots, movements and tiers.
 type pointsTxn struct{ t *txn }
 
-func (pt *pointsTxn) key(a *account, part byte) key {
+func (pt *pointsTxn) partKey(a *account, part byte) key {
 	return customerKey(pt.t.org, a.customer.ID, part).u32(a.program.Number)
 }
 
@@ -159,7 +159,7 @@ func (pt *pointsTxn) accountKey(c *customer, p *program) key {
 func (pt *pointsTxn) account(c *customer, p *program) (*account, error) {
 	a, err := pt.storedAccount(c, p)
 	if err == nil && pt.t.cfg.Recount {
-		err = pt.t.recount.now(a)
+		err = pt.t.recount.early(a)
 	}
 	if err != nil || a.Due > pt.t.now {
 		return a, err
@@ -224,7 +224,7 @@ func (pt *pointsTxn) saveAccount(a *account) error {
 	if err := pt.t.stats.moveTier(a.program.Number, a.Tier, counted); err != nil {
 		return err
 	}
-	if err := pt.tellTier(a, a.Tier, counted); err != nil {
+	if err := pt.emitTierChange(a, a.Tier, counted); err != nil {
 		return err
 	}
 	a.Tier = counted

@@ -321,7 +321,7 @@ func logOutUser(t *txn, u *user) (done loggedOut, err error) {
 	if done.Links > 0 {
 		changes = append(changes, change{"links", nil, done.Links})
 	}
-	return done, t.people.auditedOf(u.ID, auditSessionEnded, changes)
+	return done, t.people.noteEverywhere(u.ID, auditSessionEnded, changes)
 }
 
 // dropAllLinks takes back the open links of all organizations, each in a transaction of its

@@ -420,7 +420,7 @@ func listEvents(r *request) action {
 	}
 	r.wait = uint8(min(wait, maxWait))
 	return func(t *txn) (any, error) {
-		list, next, err := t.feed.events(q)
+		list, next, err := t.feed.page(q)
 		if err != nil {
 			return nil, err
 		}
@@ -446,7 +446,7 @@ func getStatistics(r *request) action {
 		q.program = &u
 	}
 	return func(t *txn) (any, error) {
-		found, err := t.stats.statistics(q)
+		found, err := t.stats.answer(q)
 		if err != nil {
 			return nil, err
 		}

@@ -18,7 +18,7 @@ func (r *request) listSales(byDate bool) action {
 	p, f := r.page(), r.saleFilter()
 	f.byDate = byDate
 	return func(t *txn) (any, error) {
-		found, total, err := t.saleLists.findSales(f, p)
+		found, total, err := t.saleLists.find(f, p)
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +57,7 @@ func registerTransaction(r *request) action {
 		r.retries = append(r.retries, k)
 	}
 	return func(t *txn) (any, error) {
-		shape, known, err := sell(t, in, r.dryRun)
+		shape, known, err := registerOrRepeat(t, in, r.dryRun)
 		if known {
 			return repeated{shape}, err
 		}
@@ -130,8 +130,8 @@ func (r *request) saleRetry(in newSale, body []byte) (retryKey, bool) {
 	return k, true
 }
 
-// sell registers a sale, or returns the known one that is sent again.
-func sell(t *txn, in newSale, dryRun bool) (shape saleShape, known bool, err error) {
+// registerOrRepeat registers a sale, or returns the known one that is sent again.
+func registerOrRepeat(t *txn, in newSale, dryRun bool) (shape saleShape, known bool, err error) {
 	s, err := t.sales.knownSale(in)
 	if err != nil {
 		return shape, false, err
@@ -328,7 +328,7 @@ func sellRow(t *txn, row *batchRow, dryRun bool) (batchResult, error) {
 	if row.fault != nil {
 		return batchResult{}, row.fault
 	}
-	shape, known, err := sell(t, row.in, dryRun)
+	shape, known, err := registerOrRepeat(t, row.in, dryRun)
 	if err != nil {
 		return batchResult{}, err
 	}

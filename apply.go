@@ -42,7 +42,7 @@ func applyIn(t *txn, raw []byte, dryRun bool) (*applied, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.org != 0 && t.org != old.Number { // its faults are not for this one to see
+	if t.org != 0 && t.org != old.Number { // another organization's document: its faults are not shown
 		return nil, &documentError{[]problem{{"organization.slug", sentenceOf("es de otra organización")}}}
 	}
 	next := old.merge(doc, t.mint)
@@ -147,7 +147,7 @@ func noteApplied(t *txn, cfg *config, changes []change) error {
 	if err != nil {
 		return err
 	}
-	if err := t.feed.tell(eventConfigurationApplied, n.Audit+1); err != nil {
+	if err := t.feed.emit(eventConfigurationApplied, n.Audit+1); err != nil {
 		return err
 	}
 	return t.audit.note(auditConfigurationApplied, cfg.ID.String(), changes)

@@ -129,7 +129,7 @@ func (cu *customersTxn) change(before, after *customer) error {
 	if err := cu.t.audit.note(auditCustomerUpdated, after.ID.String(), before.auditChanges(after)); err != nil {
 		return err
 	}
-	if err := cu.t.feed.tell(eventCustomerUpdated, after.Number); err != nil {
+	if err := cu.t.feed.emit(eventCustomerUpdated, after.Number); err != nil {
 		return err
 	}
 	return cu.save(after)

@@ -418,7 +418,7 @@ func TestMergeLosesHistory(t *testing.T) {
 		t.Errorf("the detail has %+v", d)
 	}
 	list := ask(s, func(t *txn) ([]*sale, error) {
-		list, _, err := t.saleLists.findSales(saleFilter{customer: &ana, to: never}, page{1, 10})
+		list, _, err := t.saleLists.find(saleFilter{customer: &ana, to: never}, page{1, 10})
 		return list, err
 	})
 	if len(list) != 3 {

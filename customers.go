@@ -453,7 +453,7 @@ func (cu *customersTxn) newCustomer(e enrolment) (*customer, error) {
 		return nil, err
 	}
 	s.NewCustomers++
-	if err := cu.t.feed.tell(eventCustomerCreated, c.Number); err != nil {
+	if err := cu.t.feed.emit(eventCustomerCreated, c.Number); err != nil {
 		return nil, err
 	}
 	return c, cu.t.rules.openAccounts(c)
@@ -480,15 +480,14 @@ func (cu *customersTxn) idAt(number uint64) (id, error) {
 	return id(value), nil
 }
 
-// listed is byID for an id from the list. A missing record is an
-// error.
+// listed is byID for an id from the list. A missing record is an error.
 func (cu *customersTxn) listed(cust id) (*customer, error) {
 	c := new(customer)
 	return c, cu.read(cust, c)
 }
 
-// read is listed for many in turn: it reads into c, which may
-// hold the one before. Of that one only the texts may still be in use.
+// read is listed for many in turn: it reads into c. Only the texts of the customer that c
+// held before stay valid.
 func (cu *customersTxn) read(cust id, c *customer) error {
 	k := cu.t.scratchKey(cust, partCustomer)
 	record, ok, err := cu.t.Get(k)

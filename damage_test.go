@@ -222,9 +222,9 @@ func TestDamageControl(t *testing.T) {
 	for name, files := range map[string]map[string][]byte{
 		"balance": change(func(t *txn, a *account) error {
 			a.Balance += decimalOf(1)
-			return t.put(t.points.key(a, partAccount), a)
+			return t.put(t.points.partKey(a, partAccount), a)
 		}),
-		"account gone": change(func(t *txn, a *account) error { return t.Delete(t.points.key(a, partAccount)) }),
+		"account gone": change(func(t *txn, a *account) error { return t.Delete(t.points.partKey(a, partAccount)) }),
 		"customer gone": change(func(t *txn, a *account) error {
 			return t.Delete(customerKey(t.org, a.customer.ID, partCustomer))
 		}),

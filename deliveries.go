@@ -254,7 +254,7 @@ type webhookEvent struct {
 // which list has all events that the webhook asks for.
 func (wh *webhooksTxn) pendingEvents(w *webhookDoc, after uint64, most int) (list []pendingEvent, upto uint64, err error) {
 	upto = after
-	for e, err := range wh.t.feed.eventsFrom(after + 1) {
+	for e, err := range wh.t.feed.from(after + 1) {
 		if err != nil {
 			return nil, 0, err
 		}
@@ -488,7 +488,7 @@ func (wh *webhooksTxn) list() ([]listedWebhook, error) {
 			webhookDoc: *w, HasSecret: len(s.secretsAt(wh.t.now)) > 0, Sent: s.Sent, Pending: n.Events - max(s.Sent, n.Dropped),
 			Failing: s.Failing, Failed: s.Failed, Next: s.Next, Paused: s.Paused, Why: s.Why,
 		}
-		for e, err := range wh.t.feed.eventsFrom(s.Sent + 1) {
+		for e, err := range wh.t.feed.from(s.Sent + 1) {
 			if err != nil {
 				return nil, err
 			}

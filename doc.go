@@ -36,7 +36,7 @@
 //     are written to the store once a second;
 //   - the last requests of each organization, for the panel (requestlog.go);
 //   - the refused requests of each source (sources.go) and its connections (gate.go);
-//   - room for large requests (semaphore.go);
+//   - the semaphores of large requests (semaphore.go);
 //   - the tries of passwords and of codes (throttle.go), the requests of each session of the
 //     panel in the last minute (panel.go), and when sessions of the panel were last seen
 //     (sessions.go), which is written every 5 minutes;
@@ -128,8 +128,9 @@
 //
 // # The domain
 //
-// Its files stand in rooms: the files of one room may use each other's names. What a room
-// keeps in a transaction, and its methods, are a field of txn (rooms.go).
+// Its files stand in rooms: the files of one room may use each other's names. Most rooms have a
+// field in txn, which has their methods and what a transaction keeps for them (rooms.go); the
+// customers have three: t.customers, t.merges for whose records are, and t.seals.
 //
 // Transactions of one organization, and its configuration:
 //
@@ -334,7 +335,7 @@
 //	documenttexts.go     faults and warnings of documents, and faults of fields, in English
 //	panelerrors.go       what is wrong, in words for people
 //	panelserver.go       what the panel knows of the server, and may start there
-//	panelvisit.go        one request of the panel
+//	panelrequest.go      one request of the panel
 //	panelnav.go          which places a member may open
 //	panelrender.go       how a page is made
 //	panelforms.go        how a form becomes a request of the API
@@ -362,7 +363,7 @@
 //	paneldevelopment.go  the developers' area: what its pages share, and the reference
 //	panelkeys.go         API keys
 //	panelkeyforms.go     how they are made, changed, renewed and revoked by hand
-//	panelrequests.go     the last requests of keys
+//	panelkeyrequests.go  the last requests of keys
 //	panelwebhooks.go     webhooks
 //	panelwebhookforms.go how they are made, changed and removed
 //	panellogin.go        logging in and out, and what invitations lead to

@@ -107,7 +107,7 @@ func (e *engine) inTxn(tx Tx, org uint32, now instant, s seed) (*txn, error) {
 func bareTxn(tx Tx, org uint32, m *mint, by creator) *txn {
 	t := &txn{Tx: tx, ids: *m, org: org, by: by, began: m.now}
 	t.mint = &t.ids
-	t.bind(t)
+	t.bindRooms(t)
 	return t
 }
 
@@ -119,7 +119,7 @@ func (e *engine) begin(t *txn, v version, tx Tx, org uint32, now instant, s seed
 	}
 	t.Tx, t.ids, t.org, t.cfg, t.began = tx, mint{now: now, seed: s}, org, cfg, now
 	t.mint = &t.ids
-	t.bind(t)
+	t.bindRooms(t)
 	t.replays.filter, t.replays.slices, t.sizes = e.replayFilter(org), e.slices, &e.sizes
 	return nil
 }
@@ -276,7 +276,7 @@ func (t *txn) makeWritable() {
 
 // commit writes what the transaction has held back (see held).
 func (t *txn) commit() error {
-	if err := t.rooms.save(); err != nil {
+	if err := t.rooms.saveRooms(); err != nil {
 		return err
 	}
 	if !t.wrote {
@@ -343,6 +343,7 @@ func (t *txn) putCount(key []byte, n uint64) error {
 	return t.putUint(key, n)
 }
 
+// changeCounters changes an organization's counters outside a txn.
 func changeCounters(tx Tx, org uint32, change func(*counters) error) error {
 	k := orgKey('n', org)
 	n, err := get[counters](tx, k)

@@ -41,7 +41,7 @@ func (ms *mergesTxn) erase(cust id) (*customer, error) {
 			after = left
 		}
 	}
-	if err := ms.t.feed.tell(eventCustomerErased, c.Number); err != nil {
+	if err := ms.t.feed.emit(eventCustomerErased, c.Number); err != nil {
 		return nil, err
 	}
 	return after, ms.t.audit.note(auditCustomerErased, c.ID.String(), c.auditChanges(after))

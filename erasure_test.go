@@ -249,7 +249,7 @@ func TestEraseBreaksTotals(t *testing.T) {
 	state := func() (statistics, standing, *verification) {
 		s := ask(b.servedShop.shop, func(t *txn) (*statistics, error) {
 			day := t.dayOf(t.now)
-			return t.stats.statistics(statsQuery{from: day - 30, to: day + 2, groupBy: groupDay})
+			return t.stats.answer(statsQuery{from: day - 30, to: day + 2, groupBy: groupDay})
 		})
 		found := *s
 		report, err := b.servedShop.shop.verify()

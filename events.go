@@ -107,54 +107,54 @@ func isEventPattern(pattern string) bool {
 
 // A feedTxn is the feed in a transaction.
 type feedTxn struct {
-	t    *txn
-	told toldEvents
+	t       *txn
+	pending pendingEvents
 }
 
-// toldEvents are the events of a transaction that are not written yet.
-type toldEvents struct {
+// pendingEvents are the events of a transaction that are not written yet.
+type pendingEvents struct {
 	many uint64
 	text []byte // of each, as eventRecord has it
 }
 
 // copyFrom makes e a copy of o, in its own memory.
-func (e *toldEvents) copyFrom(o *toldEvents) {
+func (e *pendingEvents) copyFrom(o *pendingEvents) {
 	e.many, e.text = o.many, append(e.text[:0], o.text...)
 }
 
-// tell adds an event to the feed.
-func (f *feedTxn) tell(kind eventKind, refs ...uint64) error {
-	if f.told.many == manyEvents {
+// emit adds an event to the feed.
+func (f *feedTxn) emit(kind eventKind, refs ...uint64) error {
+	if f.pending.many == manyEvents {
 		if err := f.save(); err != nil {
 			return err
 		}
 	}
-	if f.told.text == nil {
-		f.told.text = make([]byte, 0, 32)
+	if f.pending.text == nil {
+		f.pending.text = make([]byte, 0, 32)
 	}
-	f.told.many++
-	f.told.text = append(f.told.text, byte(kind))
+	f.pending.many++
+	f.pending.text = append(f.pending.text, byte(kind))
 	for _, ref := range refs {
-		f.told.text = binary.AppendUvarint(f.told.text, ref)
+		f.pending.text = binary.AppendUvarint(f.pending.text, ref)
 	}
 	return nil
 }
 
-// tellTier adds tier.changed, of the customer and the program with these numbers.
-func (f *feedTxn) tellTier(customer, program uint64, from, to string) error {
-	if err := f.tell(eventTierChanged, customer, program); err != nil {
+// emitTier adds tier.changed, of the customer and the program with these numbers.
+func (f *feedTxn) emitTier(customer, program uint64, from, to string) error {
+	if err := f.emit(eventTierChanged, customer, program); err != nil {
 		return err
 	}
-	c := coder{reader: reader{b: f.told.text}}
+	c := coder{reader: reader{b: f.pending.text}}
 	c.text(&from)
 	c.text(&to)
-	f.told.text = c.b
+	f.pending.text = c.b
 	return nil
 }
 
 // save writes the events that the transaction holds.
 func (f *feedTxn) save() error {
-	if f.told.many == 0 {
+	if f.pending.many == 0 {
 		return nil
 	}
 	n, err := f.t.count()
@@ -163,11 +163,11 @@ func (f *feedTxn) save() error {
 	}
 	c := f.t.scratch()
 	c.instant(&f.t.began)
-	c.uint(&f.told.many)
-	c.b = append(c.b, f.told.text...)
+	c.uint(&f.pending.many)
+	c.b = append(c.b, f.pending.text...)
 	first := n.Events + 1
-	n.Events += f.told.many
-	f.told.many, f.told.text = 0, f.told.text[:0]
+	n.Events += f.pending.many
+	f.pending.many, f.pending.text = 0, f.pending.text[:0]
 	return f.t.Put(f.t.scratchOrgKey('F').u64(first), c.b)
 }
 
@@ -230,9 +230,9 @@ func (q *eventsAfter) wants(k eventKind) bool {
 // a restore.
 const eventsToCome = "after es posterior al último evento: los siguientes todavía no existen"
 
-// events returns events, oldest first, and the sequence to go on after. If some after
+// page returns events, oldest first, and the sequence to go on after. If some after
 // q.after are no longer kept, or that is beyond the last one, the error is events_gone.
-func (f *feedTxn) events(q eventsAfter) (list []event, next uint64, err error) {
+func (f *feedTxn) page(q eventsAfter) (list []event, next uint64, err error) {
 	n, err := f.t.count()
 	if err != nil {
 		return nil, 0, err
@@ -249,7 +249,7 @@ func (f *feedTxn) events(q eventsAfter) (list []event, next uint64, err error) {
 		return nil, 0, gone
 	}
 	looked := next + mostSkipped
-	for e, err := range f.eventsFrom(next + 1) {
+	for e, err := range f.from(next + 1) {
 		if err != nil {
 			return nil, 0, err
 		}
@@ -266,8 +266,8 @@ func (f *feedTxn) events(q eventsAfter) (list []event, next uint64, err error) {
 	return list, next, nil
 }
 
-// eventsFrom yields the events from a sequence on.
-func (f *feedTxn) eventsFrom(seq uint64) func(yield func(event, error) bool) {
+// from yields the events from a sequence on.
+func (f *feedTxn) from(seq uint64) func(yield func(event, error) bool) {
 	return func(yield func(event, error) bool) {
 		from := eventKey(f.t.org, seq)
 		for e, err := range f.t.Scan(orgKey('F', f.t.org), eventKey(f.t.org, seq+1), true) { // the record that has seq may begin before it

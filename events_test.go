@@ -34,7 +34,7 @@ func (s *shop) told(tx Tx, org uint32) (faults []string, err error) {
 	}
 	count := map[about]int{}
 	next := uint64(1)
-	for e, err := range t.feed.eventsFrom(1) {
+	for e, err := range t.feed.from(1) {
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +107,7 @@ func (s *shop) told(tx Tx, org uint32) (faults []string, err error) {
 func (s *shop) feed(after uint64, types ...string) (list []eventShape) {
 	s.Helper()
 	return ask(s, func(t *txn) ([]eventShape, error) {
-		found, next, err := t.feed.events(eventsAfter{after: after, given: true, types: types, limit: 100})
+		found, next, err := t.feed.page(eventsAfter{after: after, given: true, types: types, limit: 100})
 		if err != nil {
 			return nil, err
 		}
@@ -220,7 +220,7 @@ func TestEventsInParts(t *testing.T) {
 				grow()
 				for more := true; more; {
 					more = ask(s, func(t *txn) (bool, error) {
-						list, after, err := t.feed.events(eventsAfter{after: next, given: true, types: types, limit: limit})
+						list, after, err := t.feed.page(eventsAfter{after: next, given: true, types: types, limit: limit})
 						for _, e := range list {
 							got = append(got, e.Seq)
 						}
@@ -230,7 +230,7 @@ func TestEventsInParts(t *testing.T) {
 				}
 			}
 			var want []uint64
-			for e, err := range ask(s, func(t *txn) (func(func(event, error) bool), error) { return t.feed.eventsFrom(1), nil }) {
+			for e, err := range ask(s, func(t *txn) (func(func(event, error) bool), error) { return t.feed.from(1), nil }) {
 				s.ok(err)
 				q := eventsAfter{types: types}
 				if q.wants(e.Kind) {
@@ -312,7 +312,7 @@ func TestEventsDropped(t *testing.T) {
 			next uint64
 		}
 		p, err := read(s.Context(), s.engine, s.org, s.clock, func(t *txn) (page, error) {
-			list, next, err := t.feed.events(q)
+			list, next, err := t.feed.page(q)
 			return page{list, next}, err
 		})
 		return p.list, p.next, err
@@ -443,14 +443,14 @@ func TestEventsPassedOver(t *testing.T) {
 	s.customer("ana")
 	must(s, func(t *txn) (any, error) {
 		for range mostSkipped + 100 {
-			if err := t.feed.tell(eventCustomerUpdated, 1); err != nil {
+			if err := t.feed.emit(eventCustomerUpdated, 1); err != nil {
 				return nil, err
 			}
 		}
 		return nil, nil
 	})
 	next := ask(s, func(t *txn) (uint64, error) {
-		list, next, err := t.feed.events(eventsAfter{given: true, types: []string{"customer.created"}, limit: 100})
+		list, next, err := t.feed.page(eventsAfter{given: true, types: []string{"customer.created"}, limit: 100})
 		if len(list) != 1 {
 			err = fmt.Errorf("%d events", len(list))
 		}

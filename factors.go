@@ -51,7 +51,7 @@ func (l *logins) renewRecovery(ctx context.Context, m *member, code, requestID s
 		if err != nil {
 			return nil, err
 		}
-		return codes, t.people.auditedOf(again.user.ID, auditUserChanged, unsaid("recoveryCodes"))
+		return codes, t.people.noteEverywhere(again.user.ID, auditUserChanged, unsaid("recoveryCodes"))
 	})
 }
 
@@ -100,7 +100,7 @@ func (l *logins) dropFactor(ctx context.Context, m *member, in *factorDropped, n
 			return "", err
 		}
 		if in.Password == "" {
-			return "", t.people.auditedOf(u.ID, auditUserChanged, changes)
+			return "", t.people.noteEverywhere(u.ID, auditUserChanged, changes)
 		}
 		if err := t.people.setPassword(u, h, &m.hash, changes...); err != nil {
 			return "", err

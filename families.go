@@ -7,7 +7,7 @@ import "iter"
 // A mergesTxn is merges and erasures in a transaction.
 type mergesTxn struct {
 	t         *txn
-	some      *bool         // what any found; nil until it was asked
+	found     *bool         // what any found; nil until it was asked
 	answer    mergeAnswer   // the last one of wasMerged
 	byContact map[string]id // stubs by the contact that they had; nil until stubOf was asked
 }
@@ -45,7 +45,7 @@ func (ms *mergesTxn) owns(c *customer, cust id) (bool, error) {
 
 // any reports whether any customer of the organization was merged.
 func (ms *mergesTxn) any() (bool, error) {
-	if ms.some == nil {
+	if ms.found == nil {
 		found := false
 		for _, err := range scan(ms.t.Tx, orgKey('J', ms.t.org), false) {
 			if err != nil {
@@ -54,9 +54,9 @@ func (ms *mergesTxn) any() (bool, error) {
 			found = true
 			break
 		}
-		ms.some = &found
+		ms.found = &found
 	}
-	return *ms.some, nil
+	return *ms.found, nil
 }
 
 func (ms *mergesTxn) stubKey(survivor, stub uint64) key {

@@ -111,15 +111,17 @@ type replaysTxn struct {
 	t      *txn
 	filter *replayFilter // nil: none
 	slices *knownSlices
-	read   *replaySlices // nil until asked for
+	known  *replaySlices // nil until asked for
 }
 
 // The next call of scratchKey or scratchOrgKey overwrites the keys of nameKey and replayKey.
 
+// nameKey is where a slice keeps a name.
 func (rep *replaysTxn) nameKey(s replaySlice, name [16]byte) key {
 	return rep.t.scratchOrgKey('I').u64(s.First).id(id(name))
 }
 
+// replayKey is where the replay with a number is.
 func (rep *replaysTxn) replayKey(number uint64) key { return rep.t.scratchOrgKey('i').u64(number) }
 
 // replaySlices are the slices of one organization, oldest first.
@@ -131,10 +133,10 @@ func (s *replaySlice) fields(c *coder) { c.uint(&s.First); c.instant(&s.Began) }
 
 // list returns the organization's slices. open may add to them.
 func (rep *replaysTxn) list() (l *replaySlices, err error) {
-	if rep.read == nil {
-		rep.read, err = rep.slices.of(rep.t.Tx, rep.t.org)
+	if rep.known == nil {
+		rep.known, err = rep.slices.of(rep.t.Tx, rep.t.org)
 	}
-	return rep.read, err
+	return rep.known, err
 }
 
 // A knownSlices caches the slices of organizations, which every POST needs and few

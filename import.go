@@ -245,7 +245,7 @@ func importSale(t *txn, r *rowReader, samePerson bool) (o importOutcome, err err
 	if !identified {
 		return o, nil
 	}
-	c, err := buyer(t, e)
+	c, err := customerOfRow(t, e)
 	if err != nil {
 		return o, err
 	}
@@ -261,7 +261,7 @@ func importSale(t *txn, r *rowReader, samePerson bool) (o importOutcome, err err
 		if _, err := t.customers.enrolled(e); err != nil {
 			return o, err
 		}
-		if o, err = doubted(t, c, e, true); err != nil || len(o.Faults) > 0 {
+		if o, err = personDoubt(t, c, e, true); err != nil || len(o.Faults) > 0 {
 			return o, err
 		}
 	}
@@ -295,8 +295,8 @@ func saleOf(t *txn, r *rowReader) (s newSale, at instant) {
 	return s, at
 }
 
-// buyer returns the customer with an e-mail or else a phone.
-func buyer(t *txn, e enrolment) (*customer, error) {
+// customerOfRow returns the customer with an e-mail or else a phone.
+func customerOfRow(t *txn, e enrolment) (*customer, error) {
 	c, err := t.customers.identify(kindEmail, e.Email)
 	if err == nil && c == nil {
 		c, err = t.customers.identify(kindPhone, e.Phone)

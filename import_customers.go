@@ -200,7 +200,7 @@ func importCustomer(t *txn, r *rowReader, into *program, samePerson bool) (o imp
 	}
 	if known != nil && !samePerson {
 		points := b.any() || r.isWrong("points", "historicPoints")
-		if o, err = doubted(t, known, e, points); err != nil || len(o.Faults) > 0 {
+		if o, err = personDoubt(t, known, e, points); err != nil || len(o.Faults) > 0 {
 			return o, err
 		}
 	}
@@ -211,7 +211,7 @@ func importCustomer(t *txn, r *rowReader, into *program, samePerson bool) (o imp
 		c, err = t.customers.enrolAs(known, e)
 	}
 	if err == nil && known == nil {
-		err = notMerged(t, e)
+		err = refuseMerged(t, e)
 	}
 	if err != nil {
 		return o, err
@@ -258,10 +258,10 @@ func birthDateOf(t *txn, r *rowReader) birthDate {
 	return 0
 }
 
-// doubted returns a fault or a warning if a row is not certainly of the customer that its
+// personDoubt returns a fault or a warning if a row is not certainly of the customer that its
 // e-mail or phone leads to (contract §19). points says that the row brings some: they would
 // be gone, or be another's.
-func doubted(t *txn, c *customer, e enrolment, points bool) (o importOutcome, err error) {
+func personDoubt(t *txn, c *customer, e enrolment, points bool) (o importOutcome, err error) {
 	d, err := t.customers.doubt(c, e)
 	if err != nil {
 		return o, err
@@ -286,9 +286,9 @@ func doubted(t *txn, c *customer, e enrolment, points bool) (o importOutcome, er
 	return o, nil
 }
 
-// notMerged refuses to make a customer of somebody who was merged: the survivor has the points
+// refuseMerged refuses to make a customer of somebody who was merged: the survivor has the points
 // of the first import.
-func notMerged(t *txn, e enrolment) error {
+func refuseMerged(t *txn, e enrolment) error {
 	stub, err := t.merges.stubOf(e)
 	if err != nil || stub == nil {
 		return err

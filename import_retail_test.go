@@ -87,7 +87,7 @@ func (s *shop) wantRetailStatistics(customers map[string]retailCustomer) {
 	}
 	first := dayOf(instantOf(time.Date(2010, 11, 1, 12, 0, 0, 0, time.UTC)), time.UTC)
 	stats := ask(s, func(t *txn) (*statistics, error) {
-		return t.stats.statistics(statsQuery{from: first, to: dayOf(t.now, t.cfg.zone), groupBy: groupMonth})
+		return t.stats.answer(statsQuery{from: first, to: dayOf(t.now, t.cfg.zone), groupBy: groupMonth})
 	})
 	if got := int(stats.total.outstanding / decimalOne); got != balance {
 		s.Errorf("outstanding = %d, balances add up to %d", got, balance)

@@ -351,7 +351,7 @@ func (p *peopleTxn) resetUser(u *user, noFactor bool) (i *invitation, token stri
 	if noFactor {
 		changes = []change{{"secondFactor", true, nil}}
 	}
-	return i, token, p.auditedOf(u.ID, auditUserReset, changes)
+	return i, token, p.noteEverywhere(u.ID, auditUserReset, changes)
 }
 
 // spendInvitation marks an invitation as used.

@@ -89,7 +89,7 @@ func (s *shop) periods(from instant) []period {
 	s.Helper()
 	return ask(s, func(t *txn) ([]period, error) {
 		first := t.dayOf(from)
-		found, err := t.stats.statistics(statsQuery{from: first, to: first + 100, groupBy: groupDay})
+		found, err := t.stats.answer(statsQuery{from: first, to: first + 100, groupBy: groupDay})
 		if err != nil {
 			return nil, err
 		}
@@ -185,7 +185,7 @@ func TestImportRegisters(t *testing.T) {
 	s.pass(oneDay)
 	s.importText(t, "C,2025-12-05T18:00:00Z,ana@example.com,,Purchase,1,,,,")
 	found := ask(s, func(t *txn) ([]*sale, error) {
-		list, total, err := t.saleLists.findSales(saleFilter{to: never, registeredFrom: s.clock}, page{1, 10})
+		list, total, err := t.saleLists.find(saleFilter{to: never, registeredFrom: s.clock}, page{1, 10})
 		if total != 1 {
 			err = fmt.Errorf("%d sales, %w", total, err)
 		}

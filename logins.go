@@ -552,7 +552,7 @@ func (l *logins) tellRefused(ctx context.Context, of id, r refusedLogins, now in
 				}
 			}
 		}
-		return nil, t.people.auditedOf(of, auditSessionRefused, changes)
+		return nil, t.people.noteEverywhere(of, auditSessionRefused, changes)
 	})
 	return err
 }

@@ -60,7 +60,7 @@ func (a *account) findLot(part byte, l *lot) (i int, found bool) {
 }
 
 func (pt *pointsTxn) lotKey(a *account, part byte, l *lot) key {
-	return pt.key(a, part).instant(l.moment(part)).u64(l.Seq)
+	return pt.partKey(a, part).instant(l.moment(part)).u64(l.Seq)
 }
 
 // lots yields the account's lots of a part in order. The loop body must not change
@@ -75,7 +75,7 @@ func (pt *pointsTxn) lots(a *account, part byte) iter.Seq2[*lot, error] {
 			}
 			return
 		}
-		for e, err := range scan(pt.t.Tx, pt.key(a, part), false) {
+		for e, err := range scan(pt.t.Tx, pt.partKey(a, part), false) {
 			var l *lot
 			if err == nil {
 				l, err = decodeEntry[lot](e)
@@ -191,7 +191,7 @@ func (pt *pointsTxn) changeLot(a *account, l *lot, amount decimal) error {
 // returns the new sum.
 func (pt *pointsTxn) changeSum(a *account, expires instant, amount decimal) (left decimal, err error) {
 	if a.SumsApart {
-		k := pt.key(a, partExpiring).instant(expires)
+		k := pt.partKey(a, partExpiring).instant(expires)
 		sum, _, err := getUint(pt.t.Tx, k)
 		if err != nil {
 			return 0, err
@@ -217,7 +217,7 @@ func (pt *pointsTxn) setSumsApart(a *account) error {
 		return nil
 	}
 	for _, s := range a.Sums {
-		if err := pt.t.putCount(pt.key(a, partExpiring).instant(s.ExpiresAt), uint64(s.Amount)); err != nil {
+		if err := pt.t.putCount(pt.partKey(a, partExpiring).instant(s.ExpiresAt), uint64(s.Amount)); err != nil {
 			return err
 		}
 	}
@@ -266,7 +266,7 @@ func (pt *pointsTxn) expiring(a *account) ([]expiring, error) {
 // sumsApart is expiringFrom for sums that have entries of their own.
 func (pt *pointsTxn) sumsApart(a *account, from instant, limit int) ([]expiring, error) {
 	list := []expiring{}
-	prefix := pt.key(a, partExpiring)
+	prefix := pt.partKey(a, partExpiring)
 	for e, err := range pt.t.Scan(slices.Clone(prefix).instant(from), prefix.after(), false) {
 		if err != nil {
 			return nil, err
@@ -293,4 +293,17 @@ func (pt *pointsTxn) expiringFrom(a *account, from instant, limit int) (list []e
 		return sums[i:min(i+limit, len(sums))], nil
 	}
 	return pt.sumsApart(a, from, limit)
+}
+
+// creditID is the id of the credit at seq, whose lot a movement names. It was made by the
+// movement's customer or by one that was merged into it.
+func (pt *pointsTxn) creditID(m *movement, seq uint64) (id, error) {
+	if merged, err := pt.t.merges.wasMerged(m.Customer); err != nil || !merged {
+		return movementID(m.Customer, seq), err
+	}
+	credit, err := pt.movement(seq)
+	if err != nil {
+		return id{}, err
+	}
+	return credit.id(), nil
 }

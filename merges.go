@@ -84,7 +84,7 @@ func (ms *mergesTxn) mergeFamily(c, gone *customer, family []*customer) (*custom
 			return nil, left, err
 		}
 	}
-	if err := ms.t.feed.tell(eventCustomerMerged, stub.Number, after.Number); err != nil {
+	if err := ms.t.feed.emit(eventCustomerMerged, stub.Number, after.Number); err != nil {
 		return nil, left, err
 	}
 	left = after.lacks(gone)
@@ -321,7 +321,7 @@ func (ms *mergesTxn) moveStubs(into, stub *customer, had []*customer) error {
 			return err
 		}
 	}
-	ms.some, ms.answer = new(true), mergeAnswer{}
+	ms.found, ms.answer = new(true), mergeAnswer{}
 	return ms.t.Put(ms.stubKey(into.Number, stub.Number), stub.ID[:])
 }
 

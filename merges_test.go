@@ -117,7 +117,7 @@ func (h *history) checkTotals() {
 		want.add(&p.moved)
 	}
 	got := ask(h.shop, func(t *txn) (*statistics, error) {
-		return t.stats.statistics(statsQuery{from: dayOn(2015, 1, 1), to: dayOn(2036, 1, 1), groupBy: groupMonth})
+		return t.stats.answer(statsQuery{from: dayOn(2015, 1, 1), to: dayOn(2036, 1, 1), groupBy: groupMonth})
 	})
 	all := got.total.tally
 	points := tally{PointsIssued: all.PointsIssued, PointsRedeemed: all.PointsRedeemed, PointsExpired: all.PointsExpired, PointsReversed: all.PointsReversed}

@@ -602,3 +602,16 @@ func (p page) skip() uint64 {
 	}
 	return (p.number - 1) * p.limit
 }
+
+// A typeCount is how many purchases and returns there are.
+type typeCount struct{ purchases, returns uint64 }
+
+func (n *typeCount) fields(c *coder) { c.uint(&n.purchases); c.uint(&n.returns) }
+
+func (n *typeCount) count(purchase bool) {
+	if purchase {
+		n.purchases++
+	} else {
+		n.returns++
+	}
+}

@@ -162,7 +162,7 @@ func (pt *pointsTxn) record(a *account, m *movement) error {
 	if err := pt.t.Put(pt.movementKey(m.Seq), c.b); err != nil {
 		return err
 	}
-	return pt.tell(m)
+	return pt.emitMovement(m)
 }
 
 // isGiveBack reports whether a movement is a refund that returned points to their
@@ -241,21 +241,8 @@ func (pt *pointsTxn) listMovements(c *customer, prog *program, p page, keep func
 	return list, total, nil
 }
 
-// creditID is the id of the credit at seq, whose lot a movement names. It was made by the
-// movement's customer or by one that was merged into it.
-func (ms *mergesTxn) creditID(m *movement, seq uint64) (id, error) {
-	if merged, err := ms.wasMerged(m.Customer); err != nil || !merged {
-		return movementID(m.Customer, seq), err
-	}
-	credit, err := ms.t.points.movement(seq)
-	if err != nil {
-		return id{}, err
-	}
-	return credit.id(), nil
-}
-
-// tell adds the event of a movement to the feed. A Merge has none: nobody's points changed.
-func (pt *pointsTxn) tell(m *movement) error {
+// emitMovement adds the event of a movement to the feed. A Merge has none: nobody's points changed.
+func (pt *pointsTxn) emitMovement(m *movement) error {
 	kind := eventPointsAdded
 	switch {
 	case m.Category == categoryMerge:
@@ -267,10 +254,10 @@ func (pt *pointsTxn) tell(m *movement) error {
 	case m.Amount < 0:
 		kind = eventPointsDeducted
 	}
-	return pt.t.feed.tell(kind, m.Seq)
+	return pt.t.feed.emit(kind, m.Seq)
 }
 
-// countMovement adds one movement to what happened.
+// countMovement adds a movement to the tally.
 func (s *tally) countMovement(m *movement) {
 	switch {
 	case m.Category == categoryMerge: // what one customer loses another one gets

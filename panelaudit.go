@@ -116,7 +116,7 @@ func auditPageOf(v *panelRequest) (any, fillFunc) {
 		view.Pager, view.Total = v.pager(found.Meta), found.Meta.Total
 		view.Keys = v.may("keys:manage")
 		if v.member.role.may("audit:read") == grantAll {
-			if view.Actors, err = makers(t); err != nil {
+			if view.Actors, err = makerChoices(t); err != nil {
 				return err
 			}
 			view.Actors = withChoice(view.Actors, view.Actor)

@@ -217,7 +217,7 @@ func TestPersonPage(t *testing.T) {
 	if idle := mainText(s.open(roleOwner, "/panel/equipo/"+s.users[roleViewer].String()+"/actividad").Body.String()); !strings.Contains(idle, "No registró ventas.") || strings.Contains(idle, "Destaca") {
 		t.Error(idle)
 	}
-	owner := must(s.shop, func(t *txn) (*member, error) { return acting(t, &member{user: &user{ID: s.users[roleOwner]}}) })
+	owner := must(s.shop, func(t *txn) (*member, error) { return memberNow(t, &member{user: &user{ID: s.users[roleOwner]}}) })
 	must(s.shop, func(t *txn) (any, error) { return nil, t.people.removeMember(owner, thief) })
 	if w := s.open(roleOwner, path); w.Code != 200 || !strings.Contains(w.Body.String(), "Alguien que ya no es del equipo") {
 		t.Errorf("who has left: %d", w.Code)

@@ -49,7 +49,7 @@ func redemptionsPage(v *panelRequest) (any, fillFunc) {
 		}
 		for _, x := range found.Data {
 			row := redemptionRow{redemptionShape: x}
-			if row.Customer, err = nameOf(t, x.CustomerID); err != nil {
+			if row.Customer, err = customerName(t, x.CustomerID); err != nil {
 				return err
 			}
 			view.Rows = append(view.Rows, row)
@@ -59,8 +59,8 @@ func redemptionsPage(v *panelRequest) (any, fillFunc) {
 	}
 }
 
-// nameOf is the name of a customer, or of the one that it became part of.
-func nameOf(t *txn, cust id) (string, error) {
+// customerName is the name of a customer, or of the one that it became part of.
+func customerName(t *txn, cust id) (string, error) {
 	c, err := t.merges.owner(cust)
 	if err != nil {
 		return "", err
@@ -92,7 +92,7 @@ func redemptionPage(v *panelRequest) (any, fillFunc) {
 			return err
 		}
 		view.Currency = t.cfg.programNumber(x.Program).Currency
-		if view.Customer, err = nameOf(t, x.Customer); err != nil {
+		if view.Customer, err = customerName(t, x.Customer); err != nil {
 			return err
 		}
 		view.Use = view.Redemption.Status == redemptionIssued && v.may("rewards:write")

@@ -70,7 +70,7 @@ func salesPage(v *panelRequest) (any, fillFunc) {
 		if err := v.mayAll("transactions:read"); err != nil {
 			return err
 		}
-		if view.Who, err = makers(t); err != nil {
+		if view.Who, err = makerChoices(t); err != nil {
 			return err
 		}
 		view.Who = withChoice(append(view.Who, choiceItem{importMaker, tr(v.lang, "by.Import")}), view.By)

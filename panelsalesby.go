@@ -35,14 +35,14 @@ func (s *saleScan) whole() bool { return !s.begun && s.older == 0 }
 // scanSales looks for a maker's sales among those that a filter chooses, latest first. It begins
 // where older sales are left to look at, and ends when it has found limit or has looked at most.
 func scanSales(t *txn, f saleFilter, made func(creator) bool, older, limit, most uint64) (*saleScan, error) {
-	_, total, err := t.saleLists.findSales(f, page{1, 1})
+	_, total, err := t.saleLists.find(f, page{1, 1})
 	if err != nil {
 		return nil, err
 	}
 	s := &saleScan{begun: older < total, older: min(older, total)}
 	for s.older > 0 && s.looked < most && uint64(len(s.sales)) < limit {
 		skip := total - s.older
-		part, _, err := t.saleLists.findSales(f, page{skip/scanPart + 1, scanPart})
+		part, _, err := t.saleLists.find(f, page{skip/scanPart + 1, scanPart})
 		if err != nil {
 			return nil, err
 		}

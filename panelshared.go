@@ -147,8 +147,8 @@ func sharesOf(cfg *config, s *saleShape) (list []saleShareView) {
 // mostMakers bounds the choice of who made records.
 const mostMakers = 200
 
-// makers lists who makes records: the team, and then the keys. The first one is anybody.
-func makers(t *txn) (items []choiceItem, err error) {
+// makerChoices lists who makes records: the team, and then the keys. The first one is anybody.
+func makerChoices(t *txn) (items []choiceItem, err error) {
 	team, err := t.people.team()
 	if err != nil {
 		return nil, err

@@ -40,9 +40,9 @@ func teamForms() []panelForm {
 	return all
 }
 
-// acting is the member as the transaction sees it: the role may have changed since the request
+// memberNow is the member as the transaction sees it: the role may have changed since the request
 // began.
-func acting(t *txn, m *member) (*member, error) {
+func memberNow(t *txn, m *member) (*member, error) {
 	now, err := membershipIn(t.Tx, t.org, m.user.ID)
 	if err == nil && (now == nil || now.Disabled != 0) {
 		err = errMayNotManage
@@ -58,7 +58,7 @@ func acting(t *txn, m *member) (*member, error) {
 // managing is an action on the person of the path.
 func managing(r *request, fn func(t *txn, by *member, person id) error) action {
 	return doing(func(t *txn) error {
-		by, err := acting(t, r.user)
+		by, err := memberNow(t, r.user)
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (linkView) MarshalJSON() ([]byte, error) { return []byte("{}"), nil }
 // linking is an action that shows a link. The page adds the panel's address.
 func linking(r *request, fn func(t *txn, by *member) (email, token string, i *invitation, err error)) action {
 	return func(t *txn) (any, error) {
-		by, err := acting(t, r.user)
+		by, err := memberNow(t, r.user)
 		if err != nil {
 			return nil, panelFault(err)
 		}

@@ -88,7 +88,7 @@ func (v *panelRequest) find(view *tillView) fillFunc {
 		some = v.ask(listCustomers, append(v.params("page"), pair{"search", view.Query}, pair{"status", statusActive}, pair{"limit", manyHits})...)
 	}
 	return func(t *txn) error {
-		one, err := exactly(t, view.Query, &typed)
+		one, err := customerByExact(t, view.Query, &typed)
 		if err != nil {
 			return err
 		}
@@ -114,9 +114,9 @@ func (v *panelRequest) find(view *tillView) fillFunc {
 
 const enrolPath = "/panel/caja/alta"
 
-// exactly finds the customer with a contact or an externalId; nil: there is none. Letters may
+// customerByExact finds the customer with a contact or an externalId; nil: there is none. Letters may
 // spell a phone, but more likely a number in another system.
-func exactly(t *txn, text string, typed *typedContact) (*customer, error) {
+func customerByExact(t *txn, text string, typed *typedContact) (*customer, error) {
 	tries := []func() (*customer, error){
 		func() (*customer, error) { return t.customers.identify(kindEmail, typed.email) },
 		func() (*customer, error) { return t.customers.identify(kindPhone, typed.phone) },

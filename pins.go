@@ -101,7 +101,7 @@ func (p *peopleTxn) setPIN(s *session, h passwordHash, lock bool) error {
 	if s.LockedAt = 0; lock {
 		s.LockedAt = p.t.now
 	}
-	return p.auditedOf(s.User, auditUserChanged, unsaid("pin"))
+	return p.noteEverywhere(s.User, auditUserChanged, unsaid("pin"))
 }
 
 // A pinTry is what came of a try of a PIN.

@@ -183,7 +183,7 @@ func (pt *pointsTxn) mature(a *account, l *lot) error {
 	debt := min(max(-a.Balance, 0), left)
 	a.Pending -= left
 	a.Balance += left
-	if err := pt.t.feed.tell(eventPointsAvailable, l.Seq, a.customer.Number, uint64(left)); err != nil {
+	if err := pt.t.feed.emit(eventPointsAvailable, l.Seq, a.customer.Number, uint64(left)); err != nil {
 		return err
 	}
 	return pt.changeLot(a, l, left-debt)

@@ -233,7 +233,7 @@ func (h *history) checkLedger() {
 		h.t.Errorf("expired in the ledger: %s, in the model: %s", expired, p.expired())
 	}
 	counted := ask(h.shop, func(t *txn) (tally, error) {
-		s, err := t.stats.statistics(statsQuery{from: dayOn(2015, 1, 1), to: dayOn(2036, 1, 1), groupBy: groupMonth})
+		s, err := t.stats.answer(statsQuery{from: dayOn(2015, 1, 1), to: dayOn(2036, 1, 1), groupBy: groupMonth})
 		if err != nil {
 			return tally{}, err
 		}

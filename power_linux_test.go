@@ -522,7 +522,7 @@ func TestPower(t *testing.T) {
 	t.Parallel()
 	processtest.NeedStrace(t)
 	rng := powerRandom(t)
-	images, each, shards := sized(100, 50), 50, 1
+	images, each, shards := sized(100, 50), sized(50, 25), 1
 	if *powerImages > 0 {
 		images, each, shards = *powerImages, 400, 4
 	}

@@ -38,6 +38,7 @@ func TestRecipes(t *testing.T) {
 		whole              bool
 	}{
 		{"A field of a customer", columns, `"(\w+)"`, func(s string) []string { return []string{title(s)} }, true},
+		{"A route", texts["api.go"], `(?m)^\t\t\{"\w+ /api/v1(/[^"]+)", "[^"]+", (\w+)\}`, nil, false},
 		{"A page of the panel", texts["panelplaces.go"], `(\w+Pages)\(\)[,)]`, func(s string) []string {
 			s = strings.ToLower(strings.TrimSuffix(s, "Pages"))
 			return []string{"panel" + s, "panel/" + s}

@@ -81,7 +81,7 @@ func (e *engine) recountBy(ctx context.Context, moment func() (instant, error)) 
 			if err != nil {
 				return err
 			}
-			if err := t.recount.some(); err != nil {
+			if err := t.recount.next(); err != nil {
 				return err
 			}
 			return t.commit()
@@ -99,8 +99,8 @@ type recountTxn struct {
 	done map[string]bool // accounts recounted in it, by key
 }
 
-// some recounts the next customers, and ends the recount after the last one.
-func (r *recountTxn) some() error {
+// next recounts the next customers, and ends the recount after the last one.
+func (r *recountTxn) next() error {
 	place := orgKey('q', r.t.org)
 	number, ok, err := getUint(r.t.Tx, place)
 	if err != nil || !ok {
@@ -120,7 +120,7 @@ func (r *recountTxn) some() error {
 			if err != nil {
 				return err
 			}
-			if err := r.account(a); err != nil {
+			if err := r.rebuild(a); err != nil {
 				return err
 			}
 		}
@@ -136,8 +136,8 @@ func (r *recountTxn) some() error {
 	return r.t.Delete(place)
 }
 
-// now recounts an account whose customer's turn is still to come.
-func (r *recountTxn) now(a *account) error {
+// early recounts an account whose customer's turn is still to come.
+func (r *recountTxn) early(a *account) error {
 	name := string(r.t.points.accountKey(a.customer, a.program))
 	if r.done[name] {
 		return nil
@@ -151,12 +151,11 @@ func (r *recountTxn) now(a *account) error {
 	}
 	r.done[name] = true
 	r.t.makeWritable()
-	return r.account(a)
+	return r.rebuild(a)
 }
 
-// account builds an account's rolling window again and puts it in its
-// tier.
-func (r *recountTxn) account(a *account) error {
+// rebuild builds an account's rolling window again and puts it in its tier.
+func (r *recountTxn) rebuild(a *account) error {
 	p := a.program
 	if !a.kept {
 		return nil

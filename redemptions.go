@@ -155,7 +155,7 @@ func (rw *rewardsTxn) useCode(code string, saleID *id) (*redemption, error) {
 	if err := rw.useVoucher(x, purchase); err != nil {
 		return nil, err
 	}
-	return x, rw.t.feed.tell(eventRedemptionUsed, x.Seq)
+	return x, rw.t.feed.emit(eventRedemptionUsed, x.Seq)
 }
 
 // redemptionCalled finds a redemption by its code as people write it; nil if there

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -127,15 +126,18 @@ func TestRestoreKilled(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	took, ended := time.Since(began), map[uint64]int{}
-	for i := range repeats(20, 8, 0) {
+	kills, killed := sized(20, 8), 0
+	for i := range kills {
 		s.ok("restore " + full)
 		cmd := selloCommand(t, "restore", "-db", s.env["SELLO_DB"], copied)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(rand.N(took + took/4))
+		time.Sleep(took * time.Duration(5*i) / time.Duration(4*(kills-1))) // on past the end
 		cmd.Process.Kill()
-		cmd.Wait()
+		if cmd.Wait() != nil {
+			killed++
+		}
 		n := s.customers("")
 		ended[n]++
 		kept, _ := filepath.Glob(filepath.Join(s.dir, "sello.db.before-restore-*"))
@@ -153,6 +155,9 @@ func TestRestoreKilled(t *testing.T) {
 		}
 	}
 	t.Logf("customers after the kills: %v", ended)
+	if killed < kills/3 {
+		t.Errorf("only %d of %d were killed before they were done", killed, kills)
+	}
 	s.ok("restore " + copied)
 	if left, _ := filepath.Glob(s.env["SELLO_DB"] + ".restore-*"); left != nil {
 		t.Errorf("left behind: %q", left)

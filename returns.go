@@ -172,7 +172,7 @@ func (sa *salesTxn) returnsOf(purchase *sale) (list []*sale, more bool, err erro
 		return nil, false, err
 	}
 	since := saleFilter{customer: &owner, saleType: typeReturn, from: purchase.CreatedAt, to: never}
-	found, _, err := sa.t.saleLists.findSales(since, page{1, mostReturns})
+	found, _, err := sa.t.saleLists.find(since, page{1, mostReturns})
 	left := purchase.Returned
 	for _, s := range found {
 		if s.Previous == purchase.ID {

@@ -326,7 +326,7 @@ func (rw *rewardsTxn) numberRedemption(x *redemption) error {
 			return err
 		}
 	}
-	if err := rw.t.feed.tell(eventRedemptionCreated, x.Seq); err != nil {
+	if err := rw.t.feed.emit(eventRedemptionCreated, x.Seq); err != nil {
 		return err
 	}
 	return rw.countRedemption(x.Customer, x.Reward, +1)
@@ -445,7 +445,7 @@ func (rw *rewardsTxn) undoRedemption(c *customer, x *redemption) error {
 	if err := rw.changeRedemption(x, func() { x.CancelledAt, x.Balance = rw.t.now, a.Balance }); err != nil {
 		return err
 	}
-	if err := rw.t.feed.tell(eventRedemptionCancelled, x.Seq); err != nil {
+	if err := rw.t.feed.emit(eventRedemptionCancelled, x.Seq); err != nil {
 		return err
 	}
 	return rw.t.audit.note(auditRedemptionCancelled, x.ID.String(), []change{{"status", before, x.status(rw.t.now)}})

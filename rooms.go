@@ -4,11 +4,12 @@ package main
 // transaction keeps for them. So t.sales.register registers a sale, and t.points.credit
 // gives points.
 type rooms struct {
-	// These keep something; all but replays, seals and merges write it when the
-	// transaction is committed (held).
+	// What these hold is written when the transaction is committed (held).
 	stats   statsTxn
 	saleLog saleLogTxn
 	feed    feedTxn
+
+	// These keep what they have read.
 	replays replaysTxn
 	seals   sealsTxn
 	merges  mergesTxn
@@ -27,15 +28,15 @@ type rooms struct {
 	webhooks  webhooksTxn
 }
 
-// bind tells each room which transaction it belongs to.
-func (r *rooms) bind(t *txn) {
+// bindRooms tells each room which transaction it belongs to.
+func (r *rooms) bindRooms(t *txn) {
 	r.stats.t, r.saleLog.t, r.feed.t, r.replays.t, r.seals.t, r.merges.t, r.recount.t = t, t, t, t, t, t, t
 	r.audit.t, r.search.t, r.people.t, r.keys.t, r.customers.t, r.points.t = t, t, t, t, t, t
 	r.rules.t, r.sales.t, r.saleLists.t, r.rewards.t, r.webhooks.t = t, t, t, t, t
 }
 
-// save writes what rooms hold.
-func (r *rooms) save() error {
+// saveRooms writes what rooms hold.
+func (r *rooms) saveRooms() error {
 	if err := r.stats.save(); err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ type held struct {
 	counters *counters
 	tallies  []dayTally
 	logged   logged
-	told     toldEvents
+	told     pendingEvents
 }
 
 // copyFrom makes h a copy of what t holds.
@@ -62,11 +63,11 @@ func (h *held) copyFrom(t *txn) {
 	}
 	h.tallies = append(h.tallies[:0], t.stats.tallies...)
 	h.logged = t.saleLog.logged
-	h.told.copyFrom(&t.feed.told)
+	h.told.copyFrom(&t.feed.pending)
 }
 
 // moveTo makes t hold what h has.
 func (h *held) moveTo(t *txn) {
-	t.counters, t.stats.tallies, t.saleLog.logged, t.feed.told = h.counters, h.tallies, h.logged, h.told
+	t.counters, t.stats.tallies, t.saleLog.logged, t.feed.pending = h.counters, h.tallies, h.logged, h.told
 	*h = held{}
 }

@@ -36,14 +36,13 @@ func (f *saleFilter) keeps(s *sale) bool {
 // A saleListsTxn is the lists of sales in a transaction.
 type saleListsTxn struct{ t *txn }
 
-// findSales returns a page of the sales that a filter chooses, newest first,
-// and how many there are. The newest is the one registered last; within a span of time, and
-// by date, the one that happened last. The sales of a customer, or of more than a search finds
-// at once, stay in the order of registration. The
-// narrowest part of the filter decides what is read: the sales of one customer, of one
+// find returns a page of the sales that a filter chooses, newest first, and how many there
+// are. The newest is the one registered last; within a span of time, and by date, the one that
+// happened last. The sales of a customer, or of more than a search finds at once, stay in the
+// order of registration. The narrowest part of the filter decides what is read: the sales of one customer, of one
 // externalId, of the customers that a search finds, or of a span of time; or the list of
 // all sales, where each page takes one seek.
-func (lists *saleListsTxn) findSales(f saleFilter, p page) ([]*sale, uint64, error) {
+func (lists *saleListsTxn) find(f saleFilter, p page) ([]*sale, uint64, error) {
 	var err error
 	if f.after, err = lists.t.sales.registeredBefore(f.registeredFrom); err != nil {
 		return nil, 0, err
@@ -54,7 +53,7 @@ func (lists *saleListsTxn) findSales(f saleFilter, p page) ([]*sale, uint64, err
 	case f.externalID != "":
 		return lists.salesCalled(f, p)
 	case f.search != "":
-		return lists.searchSales(f, p)
+		return lists.search(f, p)
 	case f.dated() && f.after > 0:
 		return lists.salesOfAll(f, p)
 	case f.dated() || f.byDate && f.after == 0:
@@ -66,15 +65,15 @@ func (lists *saleListsTxn) findSales(f saleFilter, p page) ([]*sale, uint64, err
 	}
 	switch f.saleType {
 	case typePurchase:
-		return lists.saleSpan(f, p, n.Purchases, lists.saleList(kindPurchase))
+		return lists.saleSpan(f, p, n.Purchases, lists.all(kindPurchase))
 	case typeReturn:
-		return lists.saleSpan(f, p, n.Returns, lists.saleList(kindReturn))
+		return lists.saleSpan(f, p, n.Returns, lists.all(kindReturn))
 	}
 	return lists.saleSpan(f, p, n.Sales, func(number uint64) (uint64, error) { return number, nil })
 }
 
-// saleList returns a function that finds the n-th sale of one type.
-func (lists *saleListsTxn) saleList(kind byte) func(uint64) (uint64, error) {
+// all returns a function that finds the n-th sale of one type.
+func (lists *saleListsTxn) all(kind byte) func(uint64) (uint64, error) {
 	return func(number uint64) (uint64, error) {
 		k := orgKey('l', lists.t.org).byte(kind).u64(number)
 		seq, ok, err := getUint(lists.t.Tx, k)

@@ -126,7 +126,7 @@ func (h *soldShop) find(f saleFilter, p page) {
 			return t.saleLists.salesOfFew(list, f, p)
 		},
 		"many":   func(t *txn, set customerSet) ([]*sale, uint64, error) { return t.saleLists.salesOfMany(set, f, p) },
-		"chosen": func(t *txn, _ customerSet) ([]*sale, uint64, error) { return t.saleLists.findSales(f, p) },
+		"chosen": func(t *txn, _ customerSet) ([]*sale, uint64, error) { return t.saleLists.find(f, p) },
 	}
 	if h.rnd.IntN(5) == 0 { // of all customers
 		f.search, ways = "", map[string]way{"chosen": ways["chosen"]}
@@ -285,7 +285,7 @@ func TestFindSales(t *testing.T) {
 			}
 			var gotTotal uint64
 			got := ask(s, func(t *txn) ([]id, error) {
-				list, n, err := t.saleLists.findSales(f, p)
+				list, n, err := t.saleLists.find(f, p)
 				gotTotal = n
 				ids := []id{}
 				for _, sold := range list {

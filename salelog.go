@@ -143,27 +143,6 @@ func (l *saleLogTxn) saveBlock(b *heldBlock) error {
 	return l.t.Put(b.key, b.value)
 }
 
-func (n *typeCount) fields(c *coder) { c.uint(&n.purchases); c.uint(&n.returns) }
-
-func (n *typeCount) count(purchase bool) {
-	if purchase {
-		n.purchases++
-	} else {
-		n.returns++
-	}
-}
-
-// of is how many there are of a type; "" means both.
-func (n typeCount) of(saleType string) uint64 {
-	switch saleType {
-	case typePurchase:
-		return n.purchases
-	case typeReturn:
-		return n.returns
-	}
-	return n.purchases + n.returns
-}
-
 // A loggedSale is what the log keeps about a sale.
 type loggedSale struct {
 	number   uint64 // of the customer
@@ -236,4 +215,15 @@ func (l *saleLogTxn) scanSpan(from, to instant, take func(seq uint64, s loggedSa
 		}
 	}
 	return nil
+}
+
+// of is how many there are of a type; "" means both.
+func (n typeCount) of(saleType string) uint64 {
+	switch saleType {
+	case typePurchase:
+		return n.purchases
+	case typeReturn:
+		return n.returns
+	}
+	return n.purchases + n.returns
 }

@@ -320,7 +320,7 @@ func (sa *salesTxn) append(c *customer, in []affectedAccount, s *sale) error {
 			return err
 		}
 	}
-	if err := sa.t.feed.tell(eventTransactionCreated, s.Seq); err != nil {
+	if err := sa.t.feed.emit(eventTransactionCreated, s.Seq); err != nil {
 		return err
 	}
 	return sa.t.customers.save(c)
@@ -381,7 +381,7 @@ func (u *ruleUse) fields(c *coder) { c.uint(&u.Times) }
 func (u *ruleUses) day() day { return u.t.dayOf(u.at) }
 
 func (u *ruleUses) key(rule string) key {
-	return u.t.points.key(u.a, partRuleUse).day(u.day()).text(rule)
+	return u.t.points.partKey(u.a, partRuleUse).day(u.day()).text(rule)
 }
 
 func (u *ruleUses) load(rule string) *ruleUse {
@@ -411,11 +411,11 @@ func (u *ruleUses) add(r *rule) error {
 
 // drop deletes old counts, at most droppedAtOnce at a time.
 func (u *ruleUses) drop() error {
-	days := u.t.points.key(u.a, partRuleUse)
+	days := u.t.points.partKey(u.a, partRuleUse)
 	return deleteRange(u.t, days, slices.Clone(days).day(u.day()-u.t.cfg.keptUseDays()), droppedAtOnce)
 }
 
-// countSale adds one sale to what happened.
+// countSale adds a sale to the tally.
 func (s *tally) countSale(x *sale) {
 	if x.Type == typePurchase {
 		s.Purchases++

@@ -15,8 +15,8 @@ const (
 	logStep = 1000
 )
 
-// searchSales lists the sales of all customers that a search finds.
-func (lists *saleListsTxn) searchSales(f saleFilter, p page) ([]*sale, uint64, error) {
+// search lists the sales of all customers that a search finds.
+func (lists *saleListsTxn) search(f saleFilter, p page) ([]*sale, uint64, error) {
 	set, n, err := lists.t.search.searchAll(f.search)
 	if err != nil || n == 0 {
 		return nil, 0, err

@@ -16,10 +16,10 @@ type sealSecret [16]byte
 
 // A sealsTxn is what a transaction knows of the customers that its answer shows.
 type sealsTxn struct {
-	t     *txn
-	shown []id          // customers that the answer shows
-	room  [1]id         // backs shown while it is short
-	last  shownCustomer // the last customer that was read or written
+	t       *txn
+	shown   []id          // customers that the answer shows
+	backing [1]id         // backs shown while it is short
+	last    shownCustomer // the last customer that was read or written
 }
 
 // newSecret makes the secret of the customer with a number.
@@ -43,7 +43,7 @@ func (sl *sealsTxn) reveal(cust id) {
 		return
 	}
 	if sl.shown == nil {
-		sl.shown = sl.room[:0]
+		sl.shown = sl.backing[:0]
 	}
 	sl.shown = append(sl.shown, cust)
 }

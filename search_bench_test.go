@@ -234,7 +234,7 @@ func BenchmarkTransactionsSearch(b *testing.B) {
 		b.Run(test.name, func(b *testing.B) {
 			var total uint64
 			s.measured(b, func(t *txn) error {
-				list, n, err := t.saleLists.findSales(test.filter, page{1, 20})
+				list, n, err := t.saleLists.find(test.filter, page{1, 20})
 				if err != nil {
 					return err
 				}

@@ -241,7 +241,7 @@ func (p *peopleTxn) endEarlier(token string, user id) error {
 	if err := dropSession(p.t, s.User, hash); err != nil || s.User == user {
 		return err
 	}
-	return p.auditedOf(s.User, auditSessionEnded, nil)
+	return p.noteEverywhere(s.User, auditSessionEnded, nil)
 }
 
 // dropOldest ends the oldest sessions of a user so that there is room for one more of a kind.
@@ -392,7 +392,7 @@ func (p *peopleTxn) endOthers(m *member, handle string) (n int, err error) {
 	if n == 0 {
 		return 0, nil
 	}
-	return n, p.auditedOf(m.user.ID, auditSessionEnded, []change{{"sessions", nil, n}})
+	return n, p.noteEverywhere(m.user.ID, auditSessionEnded, []change{{"sessions", nil, n}})
 }
 
 // endSessionsOf ends a member's sessions in the organization, for who manages the team.

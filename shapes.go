@@ -228,7 +228,7 @@ func newMovementShape(t *txn, m *movement) (movementShape, error) {
 		s.Lots = []usedLot{}
 	}
 	for _, u := range m.Uses {
-		credit, err := t.merges.creditID(m, u.Seq)
+		credit, err := t.points.creditID(m, u.Seq)
 		if err != nil {
 			return s, err
 		}

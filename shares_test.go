@@ -245,7 +245,7 @@ func (s *shop) standingIn(cust id, program uint32) standing {
 func (h *together) checkStatistics() {
 	for i, p := range h.programs {
 		found := ask(h.shop, func(t *txn) (*statistics, error) {
-			return t.stats.statistics(statsQuery{from: dayOn(2015, 1, 1), to: dayOn(2036, 1, 1), groupBy: groupMonth, program: &p.program.ID})
+			return t.stats.answer(statsQuery{from: dayOn(2015, 1, 1), to: dayOn(2036, 1, 1), groupBy: groupMonth, program: &p.program.ID})
 		})
 		played := p.play(h.shop.clock)
 		played.moved.PointsExpired = played.expired()

@@ -218,10 +218,10 @@ type statistics struct {
 	tiers   []tierCount // now
 }
 
-// statistics answers a query from the tallies. Points are of one program. So are
+// answer answers a query from the tallies. Points are of one program. So are
 // customers and sales if the query names a program, unless every customer earns in it:
 // then, as without a program, they are all the organization's.
-func (st *statsTxn) statistics(q statsQuery) (*statistics, error) {
+func (st *statsTxn) answer(q statsQuery) (*statistics, error) {
 	points, people, tiers := st.t.cfg.defaultProgram(), st.t.cfg.Programs, st.t.cfg.Programs
 	if q.program != nil {
 		if points = st.t.cfg.program(*q.program); points == nil {
@@ -403,7 +403,7 @@ func (st *statsTxn) countedTiers(p *program) (map[string]uint64, error) {
 	if p.Join != joinAll || len(p.Tiers) == 0 {
 		return counted, nil
 	}
-	all, err := st.t.customers.shown()
+	all, err := st.t.customers.countShown()
 	if err != nil {
 		return nil, err
 	}
@@ -416,6 +416,3 @@ type tierCount struct {
 	TierName         string `json:"tierName"`
 	Customers        uint64 `json:"customers"`
 }
-
-// A typeCount is how many purchases and returns there are.
-type typeCount struct{ purchases, returns uint64 }

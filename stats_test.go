@@ -30,7 +30,7 @@ func TestStatistics(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(span), func(t *testing.T) {
 			_, err := read(ctx, s.engine, s.org, s.clock, func(x *txn) (any, error) {
-				got, err := x.stats.statistics(statsQuery{from: span.from, to: span.to, groupBy: span.groupBy})
+				got, err := x.stats.answer(statsQuery{from: span.from, to: span.to, groupBy: span.groupBy})
 				if err != nil {
 					return nil, err
 				}
@@ -173,7 +173,7 @@ func BenchmarkStatisticsYear(b *testing.B) {
 		b.Run(groupBy, func(b *testing.B) {
 			for b.Loop() {
 				found := ask(s, func(t *txn) (*statistics, error) {
-					return t.stats.statistics(statsQuery{from: first, to: first + 364, groupBy: groupBy})
+					return t.stats.answer(statsQuery{from: first, to: first + 364, groupBy: groupBy})
 				})
 				if found.total.tally.Purchases != 365*daily {
 					b.Fatal(found.total.tally)

@@ -119,8 +119,8 @@ func (cu *customersTxn) groupSizes(f statusFilter, n uint64) ([]uint64, error) {
 	return sizes, nil
 }
 
-// shown is how many customers are not hidden.
-func (cu *customersTxn) shown() (total uint64, err error) {
+// countShown is how many customers are not hidden.
+func (cu *customersTxn) countShown() (total uint64, err error) {
 	n, err := cu.t.count()
 	if err != nil {
 		return 0, err

@@ -47,7 +47,6 @@ func someRows(fault int) func(int) bool {
 // each, in every place that names something of the other organization.
 func (s *street) foreignControls(t *testing.T) {
 	skipUsual(t)
-	skipShort(t)
 	spoil := s.spoil
 	for nth, fault := range []struct {
 		name  string

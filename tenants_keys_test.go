@@ -170,7 +170,6 @@ func TestTenantKeys(t *testing.T) {
 // keyControls puts faults into the server and expects flaws in each key's cells.
 func (s *street) keyControls(t *testing.T, keys []*testKey, few []int) {
 	skipUsual(t)
-	skipShort(t)
 	for _, code := range keyChecks {
 		// The server overlooks this fault of the key.
 		s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

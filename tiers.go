@@ -143,7 +143,7 @@ func (pt *pointsTxn) addBasisApart(a *account, d day, b basis) error {
 			return nil
 		}
 	}
-	sum, err := get[basis](pt.t.Tx, pt.key(a, partBasis).day(d))
+	sum, err := get[basis](pt.t.Tx, pt.partKey(a, partBasis).day(d))
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (pt *pointsTxn) days(a *account) iter.Seq2[dayBasis, error] {
 			}
 			return
 		}
-		prefix := pt.key(a, partBasis)
+		prefix := pt.partKey(a, partBasis)
 		for e, err := range scan(pt.t.Tx, prefix, false) {
 			var d dayBasis
 			if err == nil {
@@ -185,7 +185,7 @@ func (pt *pointsTxn) days(a *account) iter.Seq2[dayBasis, error] {
 // saveDays writes the days apart that have changed.
 func (pt *pointsTxn) saveDays(a *account) error {
 	for _, changed := range a.days {
-		k := pt.key(a, partBasis).day(changed.Day)
+		k := pt.partKey(a, partBasis).day(changed.Day)
 		var err error
 		if changed.Basis == (basis{}) {
 			a.notDueAt(pt.leaves(a, changed.Day))
@@ -264,21 +264,21 @@ func (pt *pointsTxn) dropDays(a *account, gone []day) error {
 		return nil
 	}
 	for _, d := range gone {
-		if err := pt.t.Delete(pt.key(a, partBasis).day(d)); err != nil {
+		if err := pt.t.Delete(pt.partKey(a, partBasis).day(d)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tellTier adds tier.changed if the account has another tier than before, "" for none. A
+// emitTierChange adds tier.changed if the account has another tier than before, "" for none. A
 // new customer begins in the lowest tier, which is no change.
-func (pt *pointsTxn) tellTier(a *account, from, to string) error {
+func (pt *pointsTxn) emitTierChange(a *account, from, to string) error {
 	if from == "" && len(a.program.Tiers) > 0 {
 		from = a.program.Tiers[0].name()
 	}
 	if from == to || from == "" || to == "" {
 		return nil
 	}
-	return pt.t.feed.tellTier(a.customer.Number, uint64(a.program.Number), from, to)
+	return pt.t.feed.emitTier(a.customer.Number, uint64(a.program.Number), from, to)
 }

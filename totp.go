@@ -168,7 +168,7 @@ func (p *peopleTxn) addFactor(m *member, secret, code string) (recovery []string
 	if _, err := p.endSessions(m.user.ID, 0, &m.hash); err != nil {
 		return nil, err
 	}
-	return recovery, p.auditedOf(m.user.ID, auditUserChanged, []change{{"secondFactor", nil, true}})
+	return recovery, p.noteEverywhere(m.user.ID, auditUserChanged, []change{{"secondFactor", nil, true}})
 }
 
 // newRecovery stores a factor with new recovery codes.

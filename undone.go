@@ -32,7 +32,7 @@ func (sa *salesTxn) giveBackUses(purchase *sale, p *affectedAccount) error {
 	if v == nil || len(v.Limited) == 0 {
 		return nil
 	}
-	prefix := sa.t.points.key(p.account, partRuleUse).day(sa.t.dayOf(purchase.CreatedAt))
+	prefix := sa.t.points.partKey(p.account, partRuleUse).day(sa.t.dayOf(purchase.CreatedAt))
 	var used []key
 	for e, err := range scan(sa.t.Tx, prefix, false) {
 		if err != nil {
@@ -68,8 +68,8 @@ func (v *saleShare) usedUp(ruleID id) bool {
 }
 
 // lastStanding returns when the last purchase happened that is not wholly returned, of a customer
-// and its stubs; 0 if there is none. It reads each chain of sales from the newest back, until the
-// remaining sales were registered no later than the purchase found happened.
+// and its stubs; 0 if there is none. It reads each chain of sales from the newest back, and stops at
+// sales that were registered before the purchase that it found had happened.
 func (sa *salesTxn) lastStanding(c *customer) (last instant, err error) {
 	chains := []chain{c.Sales}
 	some, err := sa.t.merges.any()

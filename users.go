@@ -403,7 +403,7 @@ func (p *peopleTxn) disableUser(u *user, out bool) error {
 	if err := p.saveUser(u); err != nil {
 		return err
 	}
-	return p.auditedOf(u.ID, auditUserChanged, []change{{"disabledAt", before, u.Disabled}})
+	return p.noteEverywhere(u.ID, auditUserChanged, []change{{"disabledAt", before, u.Disabled}})
 }
 
 // setOperator makes a user an operator, or no longer. It is the operator's.
@@ -419,7 +419,7 @@ func (p *peopleTxn) setOperator(u *user, operator bool) error {
 	if err := p.saveUser(u); err != nil {
 		return err
 	}
-	return p.auditedOf(u.ID, auditUserChanged, []change{{"operator", !operator, operator}})
+	return p.noteEverywhere(u.ID, auditUserChanged, []change{{"operator", !operator, operator}})
 }
 
 // sameUser reads a member's user again, which may have changed since the request began.
@@ -474,7 +474,7 @@ func (p *peopleTxn) changeAccount(m *member, in accountChange) error {
 	if err := p.saveUser(u); err != nil {
 		return err
 	}
-	return p.auditedOf(u.ID, auditUserChanged, changes)
+	return p.noteEverywhere(u.ID, auditUserChanged, changes)
 }
 
 // setPassword gives a user another password, and ends all its sessions except the one with the
@@ -491,7 +491,7 @@ func (p *peopleTxn) setPassword(u *user, h passwordHash, keep *[32]byte, more ..
 	if err := p.saveUser(u); err != nil {
 		return err
 	}
-	return p.auditedOf(u.ID, auditUserChanged, append(unsaid("password"), more...))
+	return p.noteEverywhere(u.ID, auditUserChanged, append(unsaid("password"), more...))
 }
 
 // homesOf returns the organizations that list the links for a user's password: the user's
@@ -533,9 +533,9 @@ func (p *peopleTxn) eachIn(orgs []uint32, fn func(*txn) error) error {
 	return nil
 }
 
-// auditedOf writes to the audit log of each organization of a user that something was done
+// noteEverywhere writes to the audit log of each organization of a user that something was done
 // to the user.
-func (p *peopleTxn) auditedOf(user id, action string, changes []change) error {
+func (p *peopleTxn) noteEverywhere(user id, action string, changes []change) error {
 	return p.each(user, func(in *txn) error { return in.audit.note(action, user.String(), changes) })
 }
 

@@ -546,7 +546,7 @@ func (r *replayer) compareSums(a *account) error {
 	}
 	equal(v, r.what, ": vencimientos en su registro", len(a.Sums), 0)
 	for _, expires := range slices.Sorted(maps.Keys(sums)) {
-		if err := v.has(tableRecords, v.txn.points.key(a, partExpiring).instant(expires), numberValue(uint64(sums[expires])), r.what); err != nil {
+		if err := v.has(tableRecords, v.txn.points.partKey(a, partExpiring).instant(expires), numberValue(uint64(sums[expires])), r.what); err != nil {
 			return err
 		}
 	}

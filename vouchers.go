@@ -14,7 +14,7 @@ func (rw *rewardsTxn) expireVoucher(k key) (bool, error) {
 		return false, err
 	}
 	rw.t.wrote = true
-	return true, rw.t.feed.tell(eventRedemptionExpired, seq)
+	return true, rw.t.feed.emit(eventRedemptionExpired, seq)
 }
 
 // fileVouchers makes the entries of vouchers that lack one, because they expired before time

@@ -150,7 +150,7 @@ func hookedShop(t *testing.T, answer func(host string) (int, time.Duration)) (*s
 // wants lists the events that a webhook of the shop asks for.
 func (s *shop) wants(hook string) (list []uint64) {
 	return ask(s, func(t *txn) (list []uint64, err error) {
-		for e, err := range t.feed.eventsFrom(1) {
+		for e, err := range t.feed.from(1) {
 			if err != nil {
 				return nil, err
 			}

@@ -55,14 +55,14 @@ func TestCompactKilled(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(took * time.Duration(i) / time.Duration(kills-kills/4)) // on past the end
+		time.Sleep(took * time.Duration(5*i) / time.Duration(4*(kills-1))) // on past the end
 		cmd.Process.Kill()
 		if cmd.Wait() != nil {
 			killed++
 		}
 		s.ok("verify -since " + ledger)
 	}
-	if killed < kills/4 {
+	if killed < kills/3 {
 		t.Errorf("only %d of %d were killed before they were done", killed, kills)
 	}
 	s.ok("compact")

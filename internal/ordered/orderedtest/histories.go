@@ -42,7 +42,7 @@ func Sized(long, usual int) int {
 
 // Histories runs fn with n sources of randomness, in parallel blocks. Each history has
 // a number. A failure reports it, and -history runs that history again. The quick form has an
-// eighth of n, and with -short there is a tenth.
+// eighth of n, at least 5, and with -short there is a tenth.
 func Histories(t *testing.T, n int, fn func(t *testing.T, rnd *rand.Rand)) {
 	const block = 10
 	run := func(t *testing.T, number uint64) {
@@ -57,7 +57,7 @@ func Histories(t *testing.T, n int, fn func(t *testing.T, rnd *rand.Rand)) {
 		run(t, *ReplayHistory)
 		return
 	}
-	last := uint64(Rounds(n, (n+7)/8, (n+9)/10))
+	last := uint64(Rounds(n, max((n+7)/8, min(n, 5)), (n+9)/10))
 	for first := uint64(1); first <= last; first += block {
 		t.Run(fmt.Sprintf("from %d", first), func(t *testing.T) {
 			t.Parallel()
