@@ -121,37 +121,45 @@ func views() (all []view) {
 	return all
 }
 
-// each opens every page in the looks that are its turn, and lets check look at it.
-func each(t *testing.T, check func(*tab)) {
-	t.Helper()
+// long asks for the long forms of tests.
+func long() bool { return os.Getenv("SELLO_TEST_LONG") != "" }
+
+// TestPages opens every page in the look that is its turn, so that each page and each look is
+// seen; the long form opens it in all looks, and once more in each window of windows. On every
+// page Tab stops once at each control, nothing is cut off, targets are large enough, axe finds
+// nothing, the console stays empty, and no other host is talked to.
+// Panel checks 18, 20, 21, 61, 62, 64, 65 and 67.
+func TestPages(t *testing.T) {
+	t.Parallel()
 	s := inStock(t)
 	for i, one := range looks {
-		p := s.as("owner", width(one.width, one.height), media("prefers-color-scheme", one.theme))
-		p.limit = 2 * time.Minute
-		for j, v := range views() {
-			if os.Getenv("SELLO_PANEL_ALL") == "" && j%len(looks) != i {
-				continue
-			}
-			t.Run(one.String()+v.name, func(t *testing.T) {
-				p.during(t, func() {
-					v.open(p)
-					check(p)
+		t.Run(one.String(), func(t *testing.T) {
+			t.Parallel()
+			p := s.of(t).as("owner", width(one.width, one.height), media("prefers-color-scheme", one.theme))
+			p.limit = 2 * time.Minute
+			for j, v := range views() {
+				if !long() && j%len(looks) != i {
+					continue
+				}
+				t.Run(v.name, func(t *testing.T) {
+					p.during(t, func() {
+						v.open(p)
+						p.walk()
+						p.readable(v)
+						p.resize(one.width, one.height)
+						if long() {
+							v.open(p)
+						}
+						p.eval(`document.querySelectorAll('details').forEach(d => { d.open = true })`, nil)
+						p.targets()
+						for _, wrong := range p.axe() {
+							p.t.Error(wrong)
+						}
+					})
 				})
-			})
-		}
+			}
+		})
 	}
-}
-
-// TestAxe: axe finds nothing wrong.
-// Panel checks 21, 61 and 67.
-func TestAxe(t *testing.T) {
-	t.Parallel()
-	each(t, func(p *tab) {
-		p.eval(`document.querySelectorAll('details').forEach(d => { d.open = true })`, nil)
-		for _, wrong := range p.axe() {
-			p.t.Error(wrong)
-		}
-	})
 }
 
 // controls is a script that returns what Tab should stop at, in the order of the page: all
@@ -159,14 +167,6 @@ func TestAxe(t *testing.T) {
 const controls = `Array.from(document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')).filter(e =>
 	!e.disabled && e.type !== 'hidden' && e.tabIndex >= 0 && e.checkVisibility({visibilityProperty: true}) && e.getClientRects().length > 0 &&
 	!(e.type === 'radio' && !e.checked && (document.querySelector('input[type=radio][name="' + e.name + '"]:checked') || document.querySelector('input[type=radio][name="' + e.name + '"]') !== e)))`
-
-// TestKeyboard: Tab stops once at each control, in the order of the page, with the focus to be
-// seen and not under the header.
-// Panel checks 18, 20, 21 and 62.
-func TestKeyboard(t *testing.T) {
-	t.Parallel()
-	each(t, (*tab).walk)
-}
 
 // A stop is where Tab has led.
 type stop struct {
@@ -190,6 +190,8 @@ const recordStops = `window.controls = ` + controls + `; window.stops = []
 	document.querySelector('.skip').focus()
 	window.controls.length + 8 * document.querySelectorAll('[type=date], [type=datetime-local]').length`
 
+// walk fails the test unless Tab stops once at each control, in the order of the page, with the
+// focus to be seen and not under the header.
 func (p *tab) walk() {
 	p.t.Helper()
 	var n, most int
@@ -227,53 +229,59 @@ func (p *tab) walk() {
 	}
 }
 
-// TestTargets: whatever is pressed is at least 24 pixels wide and high, 44 at the till. A
-// link within a sentence is exempt (WCAG 2.2, 2.5.8).
-// Panel check 65.
-func TestTargets(t *testing.T) {
-	t.Parallel()
-	each(t, func(p *tab) {
-		p.eval(`document.querySelectorAll('details').forEach(d => { d.open = true })`, nil)
-		var small []string
-		p.eval(controls+`.flatMap(e => {
-			if (e.matches('.skip, [tabindex="0"]')) return []
-			const box = (e.type === 'checkbox' || e.type === 'radio') && e.closest('label') || e
-			const r = box.getBoundingClientRect(), least = e.closest('.till') ? 44 : 24
-			const inline = getComputedStyle(e).display === 'inline' && Array.from(e.parentElement.childNodes).some(n => n.nodeType === 3 && n.data.trim())
-			return r.width + .5 >= least && r.height + .5 >= least || inline ? [] : [Math.round(r.width) + '×' + Math.round(r.height) + ' ' + e.outerHTML.slice(0, 120)]
-		})`, &small)
-		for _, what := range small {
-			p.t.Error(what)
-		}
-	})
+// targets fails the test unless whatever is pressed is at least 24 pixels wide and high, 44 at
+// the till. A link within a sentence is exempt (WCAG 2.2, 2.5.8).
+func (p *tab) targets() {
+	p.t.Helper()
+	var small []string
+	p.eval(controls+`.flatMap(e => {
+		if (e.matches('.skip, [tabindex="0"]')) return []
+		const box = (e.type === 'checkbox' || e.type === 'radio') && e.closest('label') || e
+		const r = box.getBoundingClientRect(), least = e.closest('.till') ? 44 : 24
+		const inline = getComputedStyle(e).display === 'inline' && Array.from(e.parentElement.childNodes).some(n => n.nodeType === 3 && n.data.trim())
+		return r.width + .5 >= least && r.height + .5 >= least || inline ? [] : [Math.round(r.width) + '×' + Math.round(r.height) + ' ' + e.outerHTML.slice(0, 120)]
+	})`, &small)
+	for _, what := range small {
+		p.t.Errorf("too small: %s", what)
+	}
 }
 
-// TestZoom: at 200 and 400 % of 1280 pixels, and with the spacing of text that people may set
-// (WCAG 2.2, 1.4.12), nothing is cut off, lies over another text, or needs sideways scrolling.
-// Panel check 64.
-func TestZoom(t *testing.T) {
-	t.Parallel()
-	s := inStock(t)
-	for _, zoom := range []struct {
-		percent int
-		look    setting
-	}{{100, width(1280, 1024)}, {200, width(640, 512)}, {400, width(320, 256)}} {
-		p := s.as("owner", zoom.look)
-		p.limit = 2 * time.Minute
-		for _, v := range views() {
-			t.Run(fmt.Sprintf("%d%% %s", zoom.percent, v.name), func(t *testing.T) {
-				p.during(t, func() {
-					v.open(p)
-					for _, spaced := range []bool{false, true} {
-						var wrong []string
-						p.eval(unreadable(spaced), &wrong)
-						for _, what := range wrong {
-							t.Errorf("spaced %t: %s", spaced, what)
-						}
-					}
-				})
-			})
+// windows are of 1280 pixels, at 100, 200 and 400 %.
+var windows = []struct{ percent, width, height int64 }{{100, 1280, 1024}, {200, 640, 512}, {400, 320, 256}}
+
+// readable fails the test where in one of windows, or with the spacing of text that people may
+// set (WCAG 2.2, 1.4.12), something is cut off, lies over another text, or needs sideways
+// scrolling.
+func (p *tab) readable(v view) {
+	p.t.Helper()
+	for _, zoom := range windows {
+		p.resize(zoom.width, zoom.height)
+		if long() {
+			v.open(p)
 		}
+		for _, spaced := range []bool{false, true} {
+			var wrong []string
+			p.eval(unreadable(spaced), &wrong)
+			for _, what := range wrong {
+				p.t.Errorf("at %d%%, spaced %t: %s", zoom.percent, spaced, what)
+			}
+		}
+	}
+	p.eval(`document.adoptedStyleSheets = []; 0`, nil)
+}
+
+// resize gives the page a window of another size.
+func (p *tab) resize(w, h int64) {
+	p.t.Helper()
+	width(w, h)(p)
+	var got [2]int64
+	p.eval(fmt.Sprintf(`new Promise(done => {
+		const until = Date.now() + 10000
+		const look = () => innerWidth === %d && innerHeight === %d || Date.now() > until ? done([innerWidth, innerHeight]) : setTimeout(look, 5)
+		look()
+	})`, w, h), &got)
+	if got != [2]int64{w, h} {
+		p.t.Fatalf("the window is %v, not %d×%d", got, w, h)
 	}
 }
 
@@ -281,6 +289,8 @@ func TestZoom(t *testing.T) {
 func unreadable(spaced bool) string {
 	return `(() => {
 		const wrong = []
+		document.activeElement.blur()
+		document.adoptedStyleSheets = []
 		if (` + fmt.Sprint(spaced) + `) {
 			const sheet = new CSSStyleSheet()
 			sheet.replaceSync('* { line-height: 1.5 !important; letter-spacing: .12em !important; word-spacing: .16em !important } p { margin-bottom: 2em !important }')
