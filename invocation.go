@@ -168,7 +168,7 @@ func variable(flagName string) string {
 // in _ is the beginning of names.
 var otherVariables = []string{
 	"SELLO_KEY", "SELLO_URL", "SELLO_ORIGIN", "SELLO_PORT", "SELLO_PORT_", "SELLO_SERVICE_",
-	"SELLO_TEST_", "SELLO_SCREENSHOTS", "SELLO_PANEL_ALL",
+	"SELLO_TEST_", "SELLO_SCREENSHOTS",
 }
 
 // checkVariables refuses a variable that begins as those of flags do and is none: whoever

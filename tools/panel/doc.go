@@ -13,6 +13,6 @@
 //	go test -run TestPictures -pictures   makes docs/images anew
 //
 //	SELLO_SCREENSHOTS=DIR  where a failed test leaves pictures of its pages
-//	SELLO_PANEL_ALL=1      each page in all combinations of language, theme and width, rather
-//	                       than in one of them
+//	SELLO_TEST_LONG=1      the long forms: each page in all looks and loaded at all sizes, each
+//	                       form sent from all places
 package panel

@@ -1,6 +1,7 @@
 package panel
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
 )
 
 // What holds on every page. The pages are those that links lead an owner to, so a new one is
@@ -135,7 +138,7 @@ func TestPages(t *testing.T) {
 	for i, one := range looks {
 		t.Run(one.String(), func(t *testing.T) {
 			t.Parallel()
-			p := s.of(t).as("owner", width(one.width, one.height), media("prefers-color-scheme", one.theme))
+			p := s.of(t).as("owner", width(one.width, one.height), media("prefers-color-scheme", one.theme), withAxe)
 			p.limit = 2 * time.Minute
 			for j, v := range views() {
 				if !long() && j%len(looks) != i {
@@ -196,8 +199,22 @@ func (p *tab) walk() {
 	p.t.Helper()
 	var n, most int
 	p.eval(recordStops, &most)
+	var pressed sync.WaitGroup // all at once: the page needs no picture between two keys
+	failed := make(chan error, most+1)
 	for range most + 1 {
-		call(p, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown, Key: "Tab", Code: "Tab", WindowsVirtualKeyCode: 9})
+		pressed.Go(func() {
+			failed <- p.try(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+				_, err := cdp.Call(ctx, target, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown, Key: "Tab", Code: "Tab", WindowsVirtualKeyCode: 9})
+				return err
+			}))
+		})
+	}
+	pressed.Wait()
+	close(failed)
+	for err := range failed {
+		if err != nil {
+			p.t.Fatal(err)
+		}
 	}
 	var stops []stop
 	p.eval(`window.controls.length`, &n)
@@ -299,15 +316,21 @@ func unreadable(spaced bool) string {
 		scrollTo(0, 0)
 		const root = document.documentElement
 		if (root.scrollWidth > root.clientWidth) wrong.push((root.scrollWidth - root.clientWidth) + ' pixels wider than the window')
+		const cutting = new Map() // boxes, and whether they or one around them cuts off what is in them
+		const cuts = box => {
+			if (!box || box.tagName === 'MAIN') return false
+			if (!cutting.has(box)) {
+				const style = getComputedStyle(box)
+				cutting.set(box, style.overflowX === 'hidden' && box.scrollWidth > box.clientWidth + 1 || style.overflowY === 'hidden' && box.scrollHeight > box.clientHeight + 1 || cuts(box.parentElement))
+			}
+			return cutting.get(box)
+		}
 		const texts = []
 		const walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT)
 		for (let node; (node = walker.nextNode());) {
 			const e = node.parentElement
 			if (!node.data.trim() || !e.checkVisibility({visibilityProperty: true, opacityProperty: true}) || e.closest('option, .unseen, .hidden, svg')) continue
-			for (let box = e; box && box.tagName !== 'MAIN'; box = box.parentElement) {
-				const style = getComputedStyle(box)
-				if (style.overflowX === 'hidden' && box.scrollWidth > box.clientWidth + 1 || style.overflowY === 'hidden' && box.scrollHeight > box.clientHeight + 1) wrong.push('cut off: ' + node.data.trim().slice(0, 60))
-			}
+			if (cuts(e)) wrong.push('cut off: ' + node.data.trim().slice(0, 60))
 			const range = document.createRange()
 			range.selectNodeContents(node)
 			for (const r of range.getClientRects()) texts.push({r, text: node.data.trim().slice(0, 40)})
@@ -329,10 +352,10 @@ func unreadable(spaced bool) string {
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
+	p := s.as("owner", width(320, 568))
 	for i, name := range []string{`<img src=x onerror=alert(1)>`, "\u202eזדון\u202c <b>x</b>", strings.Repeat("W", 100), `"'><script>alert(1)</script>`, "{{.}} ${x} &amp;"} {
 		id := s.enrol(name, "Prueba", fmt.Sprintf("+52551111110%d", i))
 		s.api("POST", "/transactions", `{"customerId":"`+id+`","totalAmount":150}`, nil)
-		p := s.as("owner", width(320, 568))
 		for _, path := range []string{"/panel/clientes", "/panel/ventas", "/panel/clientes/" + id, "/panel/clientes/" + id + "/editar", "/panel/caja/" + id} {
 			p.visit(path)
 			p.fits()
@@ -398,7 +421,7 @@ func (p *tab) weight() (requests int, bytes, document float64) {
 // TestThemes: the system's theme is followed, and the one that a person chose is stronger.
 func TestThemes(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := inStock(t)
 	for _, system := range []string{"light", "dark"} {
 		p := s.as("owner", media("prefers-color-scheme", system))
 		p.visit("/panel/clientes")
@@ -421,7 +444,7 @@ func TestThemes(t *testing.T) {
 // Panel check 63.
 func TestForcedColours(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := inStock(t)
 	p := s.as("owner", media("forced-colors", "active"))
 	p.visit("/panel/clientes")
 	var got struct{ Forced, Current, Button bool }
@@ -447,8 +470,8 @@ func TestForcedColours(t *testing.T) {
 // Panel check 66.
 func TestLanguage(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
-	for _, path := range s.look("owner").pages {
+	s := inStock(t)
+	for _, path := range stocked.pages {
 		a, _ := s.follow("owner", path)
 		if !strings.Contains(a.Body, `<html lang="es"`) {
 			t.Errorf("%s: %.60s", path, a.Body)
