@@ -14,5 +14,5 @@
 //
 //	SELLO_SCREENSHOTS=DIR  where a failed test leaves pictures of its pages
 //	SELLO_TEST_LONG=1      the long forms: each page in all looks and loaded at all sizes, each
-//	                       form sent from all places
+//	                       form sent from both places
 package panel
