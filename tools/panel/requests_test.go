@@ -14,8 +14,8 @@ import (
 )
 
 // TestCrossSite: a page of another site, to which the cookie is not sent, and one of another
-// origin of the same site, to which it is, send the forms of the panel. Of those without the cookie, which
-// fail alike, the quick form sends every eighth. None changes anything.
+// origin of the same site, to which it is, send the forms of the panel. None changes anything.
+// Those without the cookie fail alike: the quick form sends every eighth of them.
 // Panel check 13.
 func TestCrossSite(t *testing.T) {
 	t.Parallel()
