@@ -17,6 +17,8 @@ type overlay struct {
 	base   Tx
 	writes map[string][]byte // what each key was last set to; nil: deleted
 	size   int               // bytes of keys and values written, repeats included
+	names  strings.Builder   // holds the next keys, so that each need not be allocated
+	values []byte            // holds the next values, likewise
 
 	runs  [][]string // keys of writes in sorted runs, except fresh
 	fresh []string   // keys first written since the last scan, in any order
@@ -35,7 +37,38 @@ func (o *overlay) Put(key, value []byte) error {
 	if len(value) > maxValue {
 		return errSize
 	}
-	return o.write(key, append(make([]byte, 0, len(value)), value...))
+	return o.write(key, o.keepValue(value))
+}
+
+// Keys and values are kept together in chunks of these sizes, in bytes: those of an add fit
+// into one or two.
+const (
+	nameChunk  = 512
+	valueChunk = 1024
+)
+
+// keepName returns a copy of a key.
+func (o *overlay) keepName(key []byte) string {
+	if o.names.Cap()-o.names.Len() < len(key) {
+		o.names = strings.Builder{}
+		o.names.Grow(max(nameChunk, len(key)))
+	}
+	from := o.names.Len()
+	o.names.Write(key)
+	return o.names.String()[from:]
+}
+
+// keepValue returns a copy of a value, which is never nil.
+func (o *overlay) keepValue(value []byte) []byte {
+	if len(value) > valueChunk/4 {
+		return slices.Clone(value)
+	}
+	if cap(o.values)-len(o.values) < len(value) || o.values == nil {
+		o.values = make([]byte, 0, valueChunk)
+	}
+	from := len(o.values)
+	o.values = append(o.values, value...)
+	return slices.Clip(o.values[from:])
 }
 
 func (o *overlay) Delete(key []byte) error { return o.write(key, nil) }
@@ -48,7 +81,7 @@ func (o *overlay) write(key, value []byte) error {
 	if o.writes == nil {
 		o.writes, o.fresh = make(map[string][]byte), make([]string, 0, 8)
 	}
-	kept := string(key)
+	kept := o.keepName(key)
 	if _, again := o.writes[kept]; !again {
 		o.fresh = append(o.fresh, kept)
 	}
