@@ -166,6 +166,7 @@ func TestTierAtItsThreshold(t *testing.T) {
 
 func TestNoFloatNoiseInTotals(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	s := newShop(t, setup{program: `"pointsDecimals":2,"rules":[` + onePer1 + `]`})
 	ana := s.customer("ana")
 	s.buy(ana, "0.1")

@@ -902,6 +902,7 @@ func TestInWords(t *testing.T) {
 // TestDemo starts the demo twice on the same file: each time it prints a key
 // that works, and the lines it prints can be run.
 func TestDemo(t *testing.T) {
+	skipQuick(t)
 	s := newTill(t)
 	for i := range 2 {
 		server, out := s.start("demo")

@@ -29,6 +29,7 @@ func (s *shop) tryMerge(into, from id) (contactLeft, error) {
 // has no idea of records. A dry run of each merge shows what the merge shows.
 func TestMerges(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	histories(t, 400, func(t *testing.T, rnd *rand.Rand) {
 		h := newHistory(t, rnd)
 		h.people = append(h.people, h.shop.customer("eva"))

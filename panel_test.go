@@ -265,6 +265,7 @@ func mainOf(page string) string {
 // Panel check 51.
 func TestPanelMatrix(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	s := newPanelShop(t, panelSetup)
 	params := regexp.MustCompile(`\{\w+\}`)
 	nothing := id{0xff}.String()

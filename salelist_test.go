@@ -25,6 +25,7 @@ type soldShop struct {
 // are merged, and some sales are dated long ago.
 func TestSalesOfMany(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	histories(t, 20, func(t *testing.T, rnd *rand.Rand) {
 		h := &soldShop{shop: newShop(t, setup{program: `"rules":[` + onePer1 + `]`}), rnd: rnd, names: map[id]string{}, into: map[id]id{}}
 		h.fill()

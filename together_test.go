@@ -23,6 +23,7 @@ import (
 // elements as it says.
 func TestAllTogether(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	histories(t, 30, func(t *testing.T, rnd *rand.Rand) {
 		m := newMixture(t, rnd)
 		for range 1 + rnd.IntN(60) {

@@ -116,6 +116,7 @@ func TestVerifyOnePass(t *testing.T) {
 // is not the sale's own. verify reports both.
 func TestVerifySellers(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	s := newRichShop(t)
 	changed := 0
 	for i, e := range s.entries() {

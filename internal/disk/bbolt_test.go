@@ -118,6 +118,9 @@ var bboltShapes = []bboltShape{
 // and finds in it what bbolt finds.
 func TestBboltShapes(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short")
+	}
 	for _, shape := range bboltShapes {
 		for _, freelist := range []bolt.FreelistType{bolt.FreelistArrayType, bolt.FreelistMapType}[:smaller(2, 1)] {
 			f := newBboltFile(t, rand.New(rand.NewPCG(1, 0)))

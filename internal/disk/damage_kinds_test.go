@@ -234,6 +234,9 @@ var damageKinds = []damageKind{
 
 func TestDamageKinds(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short")
+	}
 	n := cmp.Or(*damageN, smaller(6, 2)) // of each kind
 	counts := map[string]int{}
 	rng := rand.New(rand.NewPCG(*damageSeed, 0))

@@ -219,6 +219,9 @@ func TestFileLocked(t *testing.T) {
 // found is right.
 func TestFileFlippedBits(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short")
+	}
 	path := filepath.Join(t.TempDir(), "store")
 	s := testStore(t, path, Options{})
 	mustPut(t, s, "a", "before", "m:key", "value to find", "z", "after")

@@ -188,6 +188,9 @@ func (f *leafyFile) damage(rng *rand.Rand) string { return disktest.DamageFile(f
 // the damage.
 func TestPagesDamaged(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short")
+	}
 	rng := rand.New(rand.NewPCG(*damageSeed, 0))
 	f := newLeafyFile(t, rng)
 	if file, err := f.open(); err != nil {
@@ -233,6 +236,9 @@ func TestPagesDamaged(t *testing.T) {
 // TestPagesDamagedControl: with the same damage, bbolt's own reading loses entries.
 func TestPagesDamagedControl(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short")
+	}
 	rng := rand.New(rand.NewPCG(*damageSeed, 0))
 	f := newLeafyFile(t, rng)
 	path := filepath.Join(t.TempDir(), "store")

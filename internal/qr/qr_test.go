@@ -53,6 +53,9 @@ func FuzzEncode(f *testing.F) {
 
 // TestDecoder: the tests' decoder sees it when any one module is another.
 func TestDecoder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short")
+	}
 	for _, n := range []int{14, 152} { // versions 1 and 8, which has version information and blocks of two sizes
 		c, _ := shown(t, bytes.Repeat([]byte{'x'}, n))
 		unseen := 0
