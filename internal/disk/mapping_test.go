@@ -119,7 +119,7 @@ func TestMapGrowsBeside(t *testing.T) {
 		t.Error("Views or writes wait for the one that lasts")
 		close(end)
 	})
-	if err := fillStore(t, s, "b", 64<<20); !errors.Is(err, ErrUnavailable) || !errors.Is(err, errMapFull) {
+	if err := fillStore(t, s, "b", 1<<30); !errors.Is(err, ErrUnavailable) || !errors.Is(err, errMapFull) {
 		t.Errorf("writing on: %v", err)
 	}
 	for range 1000 {
