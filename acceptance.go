@@ -30,7 +30,7 @@ type accepted struct {
 
 // lookAt returns an invitation that can be used, and spends nothing.
 func (l *logins) lookAt(ctx context.Context, token string, now instant) (*accepted, error) {
-	return view(ctx, l.engine.store, func(tx Tx) (a *accepted, err error) {
+	return viewStore(ctx, l.engine.store, func(tx Tx) (a *accepted, err error) {
 		a = &accepted{hash: tokenHash(token)}
 		if e := l.entry.Load(); e != nil && e.hash == a.hash {
 			a.invitation = &invitation{Kind: invitationEntry, Org: e.org, User: e.user}

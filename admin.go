@@ -71,7 +71,7 @@ type applyRequest struct {
 
 func (a *admin) apply(ctx context.Context, in applyRequest) (*applied, error) {
 	now, s, unsure := instantOf(a.engine.now()), a.engine.seed(), !a.engine.clock.isSafe()
-	done, err := update(ctx, a.engine.store, func(tx Tx) (*applied, error) {
+	done, err := updateStore(ctx, a.engine.store, func(tx Tx) (*applied, error) {
 		m := newMint(now, s)
 		m.unsure = unsure
 		return applyDocument(tx, in.Document, m, byOperator(ctx), in.DryRun)
@@ -89,7 +89,7 @@ type orgRequest struct {
 
 // organization returns the number of an organization by its slug.
 func (a *admin) organization(ctx context.Context, slug string) (uint32, error) {
-	return view(ctx, a.engine.store, func(tx Tx) (uint32, error) {
+	return viewStore(ctx, a.engine.store, func(tx Tx) (uint32, error) {
 		n, err := organizationNumber(tx, slug)
 		if err != nil || n != 0 {
 			return n, err
@@ -104,7 +104,7 @@ func (a *admin) organization(ctx context.Context, slug string) (uint32, error) {
 
 // organizations lists the slugs of all organizations.
 func (a *admin) organizations(ctx context.Context, _ struct{}) ([]string, error) {
-	return view(ctx, a.engine.store, organizationSlugs)
+	return viewStore(ctx, a.engine.store, organizationSlugs)
 }
 
 func organizationSlugs(tx Tx) ([]string, error) {
@@ -434,7 +434,7 @@ func (a *admin) backup(ctx context.Context, in backupRequest) (*backedUp, error)
 		return nil, err
 	}
 	if !in.Scratch { // the copy has the entry, too: what is compared with it misses none
-		slugs, err := view(ctx, a.engine.store, slugsByNumber)
+		slugs, err := viewStore(ctx, a.engine.store, slugsByNumber)
 		if err != nil {
 			return nil, err
 		}
@@ -468,7 +468,7 @@ type clockReport struct {
 }
 
 func (a *admin) clock(ctx context.Context, _ struct{}) (*clockReport, error) {
-	latest, err := view(ctx, a.engine.store, latestWritten)
+	latest, err := viewStore(ctx, a.engine.store, latestWritten)
 	if err != nil {
 		return nil, err
 	}

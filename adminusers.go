@@ -113,7 +113,7 @@ func newListedInvite(i *listedInvitation, org string) listedInvite {
 // listUsers lists users, and those who are only invited, by e-mail.
 func (a *admin) listUsers(ctx context.Context, _ struct{}) ([]listedUser, error) {
 	now := instantOf(a.engine.now())
-	return view(ctx, a.engine.store, func(tx Tx) ([]listedUser, error) {
+	return viewStore(ctx, a.engine.store, func(tx Tx) ([]listedUser, error) {
 		slugs, err := slugsByNumber(tx)
 		if err != nil {
 			return nil, err
@@ -221,7 +221,7 @@ func operateOn[T any](ctx context.Context, a *admin, email string, fn func(*txn,
 		return result, err
 	}
 	now := instantOf(a.engine.now())
-	org, err := view(ctx, a.engine.store, func(tx Tx) (uint32, error) {
+	org, err := viewStore(ctx, a.engine.store, func(tx Tx) (uint32, error) {
 		u, err := knownUser(tx, email, now)
 		if err != nil {
 			return 0, err
@@ -327,7 +327,7 @@ func logOutUser(t *txn, u *user) (done loggedOut, err error) {
 // dropAllLinks takes back the open links of all organizations, each in a transaction of its
 // own, and returns how many there were.
 func (a *admin) dropAllLinks(ctx context.Context) (n int, err error) {
-	orgs, err := view(ctx, a.engine.store, func(tx Tx) (list []uint32, err error) {
+	orgs, err := viewStore(ctx, a.engine.store, func(tx Tx) (list []uint32, err error) {
 		for e, err := range scan(tx, tableInvitationList.fixed(), false) {
 			if err != nil {
 				return nil, err

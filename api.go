@@ -535,7 +535,7 @@ func (a *api) storeAnswers(ctx context.Context, within time.Duration) bool {
 func (a *api) probe(ctx context.Context) error {
 	read := make(chan error, 1)
 	go func() { // a disk that hangs ignores the context
-		_, err := view(ctx, a.engine.store, readSchema)
+		_, err := viewStore(ctx, a.engine.store, readSchema)
 		read <- err
 	}()
 	select {

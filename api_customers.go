@@ -30,7 +30,7 @@ func listCustomers(r *request) action {
 
 func lookupCustomer(r *request) action {
 	text, _ := r.query.get("email")
-	address := email(r.query.input, text, "email")
+	address := readEmail(r.query.input, text, "email")
 	text, present := r.query.phone("phone")
 	number := phone(r.query.input, r.cfg, text, present, "phone")
 	externalID, _ := r.query.text("externalId", maxExternalID)
@@ -93,7 +93,7 @@ func enrolledReply(t *txn, e enrolment) (any, error) {
 // enrolment reads what a request says of a customer.
 func (r *request) enrolment() (e enrolment) {
 	text, _ := r.fields.rawText("email")
-	e.Email = email(r.fields.input, text, "email")
+	e.Email = readEmail(r.fields.input, text, "email")
 	text, hasNumber := r.fields.text("phoneNumber", anyLength)
 	e.Phone = phone(r.fields.input, r.cfg, text, hasNumber, "phoneNumber")
 	if e.Email == "" && !hasNumber && r.fields.err == nil {
@@ -113,7 +113,7 @@ func patchCustomer(r *request) action {
 	var p customerPatch
 	if r.fields.given("email") {
 		text, _ := r.fields.rawText("email")
-		p.Email = new(email(r.fields.input, text, "email"))
+		p.Email = new(readEmail(r.fields.input, text, "email"))
 	}
 	if p.Phone = r.fields.patched("phoneNumber", anyLength); p.Phone != nil {
 		*p.Phone = phone(r.fields.input, r.cfg, *p.Phone, *p.Phone != "", "phoneNumber")

@@ -170,7 +170,7 @@ func (e *engine) authenticate(ctx context.Context, sent string, source func() ne
 		if !e.store.mayHoldKey(ctx, hash) {
 			return caller{}, newError(codeAPIKeyInvalid)
 		}
-		return view(ctx, e.store, func(tx Tx) (caller, error) { return e.findCaller(v, tx, hash) })
+		return viewStore(ctx, e.store, func(tx Tx) (caller, error) { return e.findCaller(v, tx, hash) })
 	})
 	if err != nil {
 		return c, err

@@ -131,7 +131,7 @@ func (e *engine) sweepBirthdays(ctx context.Context, moment func() (instant, err
 			return errors.Join(damaged, err)
 		}
 		v := e.store.version()
-		next, err = view(ctx, e.store, func(tx Tx) (birthdaysAt, error) { return e.nextBirthdays(v, tx, next, now), nil })
+		next, err = viewStore(ctx, e.store, func(tx Tx) (birthdaysAt, error) { return e.nextBirthdays(v, tx, next, now), nil })
 		if err == nil && next.err == nil && next.org == 0 {
 			if none.until = next.until; damaged == nil {
 				e.noBirthdayUntil.Store(&none)
@@ -161,7 +161,7 @@ func (e *engine) sweepBirthdays(ctx context.Context, moment func() (instant, err
 // whether there may be more.
 func (e *engine) giveNextBirthdays(ctx context.Context, org uint32, now instant) (more bool, err error) {
 	s := e.seed()
-	more, err = update(ctx, e.store, func(tx Tx) (bool, error) {
+	more, err = updateStore(ctx, e.store, func(tx Tx) (bool, error) {
 		t, err := e.inTxn(tx, org, now, s)
 		if err == nil {
 			err = t.inTime()

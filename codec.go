@@ -320,8 +320,8 @@ func (c *coder) end() {
 	}
 }
 
-// A record is a value kept in compact form.
-type record[T any] interface {
+// A recordPointer points to a value that is kept in compact form.
+type recordPointer[T any] interface {
 	*T
 	fielded
 }
@@ -346,7 +346,7 @@ func readingRecord(value []byte) coder {
 }
 
 // decodeRecord reads a record.
-func decodeRecord[T any, P record[T]](value []byte) (*T, error) {
+func decodeRecord[T any, P recordPointer[T]](value []byte) (*T, error) {
 	both := new(struct { // one allocation
 		v T
 		c coder

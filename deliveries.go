@@ -196,7 +196,7 @@ func (d *deliverer) run(ctx context.Context) {
 
 // hooks returns all webhooks that have a state.
 func (d *deliverer) hooks(ctx context.Context) (map[hookOf]bool, error) {
-	return view(ctx, d.engine.store, func(tx Tx) (map[hookOf]bool, error) {
+	return viewStore(ctx, d.engine.store, func(tx Tx) (map[hookOf]bool, error) {
 		all := map[hookOf]bool{}
 		for e, err := range scan(tx, newKey('H'), false) {
 			if err != nil {
@@ -389,7 +389,7 @@ func (d *deliverer) store(ctx context.Context, h hookOf, r *hookRound, done prog
 	next := r.state.after(done, now)
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
-	stored, err := update(last, d.engine.store, func(tx Tx) (bool, error) {
+	stored, err := updateStore(last, d.engine.store, func(tx Tx) (bool, error) {
 		k := webhookKey(h.org, h.hook)
 		state, err := get[webhookState](tx, k)
 		if err != nil || state == nil || state.Turn != r.state.Turn {

@@ -31,14 +31,14 @@ const (
 // checkDemo refuses a file with an organization unless the sample is in it, made by the
 // demo: any other may be real, and must not get a key.
 func (c *invocation) checkDemo(ctx context.Context, e *engine) error {
-	organizations, err := view(ctx, e.store, func(tx Tx) (uint64, error) {
+	organizations, err := viewStore(ctx, e.store, func(tx Tx) (uint64, error) {
 		n, err := organizationCount(tx)
 		return n, err
 	})
 	if err != nil || organizations == 0 {
 		return err
 	}
-	org, err := view(ctx, e.store, func(tx Tx) (uint32, error) { return organizationNumber(tx, demoSlug) })
+	org, err := viewStore(ctx, e.store, func(tx Tx) (uint32, error) { return organizationNumber(tx, demoSlug) })
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (d *demo) prepare(ctx context.Context) error {
 	}
 	if len(slugs) == 0 {
 		seed := d.engine.seed()
-		if _, err := update(ctx, d.engine.store, func(tx Tx) (*applied, error) {
+		if _, err := updateStore(ctx, d.engine.store, func(tx Tx) (*applied, error) {
 			return applyDocument(tx, demoDocument, newMint(began, seed), byOperator(ctx), false)
 		}); err != nil {
 			return err

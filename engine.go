@@ -157,7 +157,7 @@ func rehearse[T any](ctx context.Context, e *engine, org uint32, now instant, fn
 // write runs fn in an Update of one organization.
 func write[T any](ctx context.Context, e *engine, org uint32, now instant, fn func(*txn) (T, error)) (T, error) {
 	s := e.seed()
-	v, err := update(ctx, e.store, func(tx Tx) (T, error) {
+	v, err := updateStore(ctx, e.store, func(tx Tx) (T, error) {
 		return runTxn(e, tx, org, now, s, func(t *txn) (T, error) {
 			v, err := fn(t)
 			if err != nil {

@@ -230,7 +230,7 @@ func BenchmarkRecord(b *testing.B) {
 	benchmarkRecord(b, "movement", m)
 }
 
-func benchmarkRecord[T any, P record[T]](b *testing.B, name string, v P) {
+func benchmarkRecord[T any, P recordPointer[T]](b *testing.B, name string, v P) {
 	var stored []byte
 	b.Run(name+"/encode", func(b *testing.B) {
 		b.ReportAllocs()

@@ -269,7 +269,7 @@ func TestEraseBreaksTotals(t *testing.T) {
 		same(t, "active on "+p.from.String(), p.active, was.active)
 		same(t, "outstanding on "+p.from.String(), p.outstanding, was.outstanding)
 	}
-	since, err := view(t.Context(), b.store, func(tx Tx) (*verification, error) {
+	since, err := viewStore(t.Context(), b.store, func(tx Tx) (*verification, error) {
 		return verifyWith(b.servedShop.shop.engine.sizes, tx, b.servedShop.shop.clock, ledger.Ledgers)
 	})
 	if err != nil || len(since.Problems) > 0 {

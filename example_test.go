@@ -11,7 +11,7 @@ import (
 func ExampleStore() {
 	ctx, s := context.Background(), newMemStore()
 	defer s.Close()
-	first, err := update(ctx, s, func(tx Tx) (string, error) {
+	first, err := updateStore(ctx, s, func(tx Tx) (string, error) {
 		return "Ana", errors.Join(tx.Put([]byte("c2"), []byte("Eva")), tx.Put([]byte("c1"), []byte("Ana")))
 	})
 	fmt.Println(first, err)

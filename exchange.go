@@ -65,8 +65,8 @@ type request struct {
 	caller
 	*http.Request
 	now     instant
-	body    []byte // of a POST
-	fields  fields // of the body
+	body    []byte      // of a POST
+	fields  fieldReader // of the body
 	query   query
 	retries []retryKey // keys that the answer to a POST is kept and looked up under
 	actor   string     // of X-Actor; "" without

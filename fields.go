@@ -115,15 +115,15 @@ func toID(text string) (u id, present bool) {
 	return u, text != ""
 }
 
-// fields reads the members of a JSON object. Names must match exactly, null is absent,
+// A fieldReader reads the members of a JSON object. Names must match exactly, null is absent,
 // and a value of the wrong JSON type is an invalid field. The elements of a list share
 // the fault of the whole body.
-type fields struct{ input }
+type fieldReader struct{ input }
 
-func newFields(o object) fields { return fields{input{new(fault), sent{object: o}}} }
+func newFields(o object) fieldReader { return fieldReader{input{new(fault), sent{object: o}}} }
 
 // literal returns the JSON text of a member, "" if it is absent or null.
-func (in fields) literal(name string) string {
+func (in fieldReader) literal(name string) string {
 	literal, _ := in.get(name)
 	if literal == "null" {
 		return ""
@@ -132,12 +132,12 @@ func (in fields) literal(name string) string {
 }
 
 // text reads a string of at most max code points, as clean keeps it.
-func (in fields) text(name string, max int) (text string, present bool) {
+func (in fieldReader) text(name string, max int) (text string, present bool) {
 	return in.textOr(name, max, codeInvalidField)
 }
 
 // textOr is text with an error code of its own for a text that is too long.
-func (in fields) textOr(name string, max int, tooLong errorCode) (text string, present bool) {
+func (in fieldReader) textOr(name string, max int, tooLong errorCode) (text string, present bool) {
 	text, present = in.rawText(name)
 	if !present {
 		return "", false
@@ -146,7 +146,7 @@ func (in fields) textOr(name string, max int, tooLong errorCode) (text string, p
 }
 
 // flag reads a member that is true or false. An absent one is false.
-func (in fields) flag(name string) bool {
+func (in fieldReader) flag(name string) bool {
 	literal := in.literal(name)
 	if literal != "" && literal != "true" && literal != "false" {
 		in.invalid(name, "debe ser %s", anyOf{"true", "false"})
@@ -155,14 +155,14 @@ func (in fields) flag(name string) bool {
 }
 
 // given reports whether a member is there, be it null.
-func (in fields) given(name string) bool {
+func (in fieldReader) given(name string) bool {
 	_, ok := in.get(name)
 	return ok
 }
 
 // patched reads a text of a PATCH: nil where it is absent, "" where it is null or blank,
 // which clears the field (contract §11).
-func (in fields) patched(name string, max int) *string {
+func (in fieldReader) patched(name string, max int) *string {
 	if !in.given(name) {
 		return nil
 	}
@@ -171,7 +171,7 @@ func (in fields) patched(name string, max int) *string {
 }
 
 // members reads an object: nil if it is absent. ok is false if the value is no object.
-func (in fields) members(name string) (o object, ok bool) {
+func (in fieldReader) members(name string) (o object, ok bool) {
 	literal := in.literal(name)
 	if literal == "" {
 		return nil, true
@@ -185,13 +185,13 @@ func (in fields) members(name string) (o object, ok bool) {
 }
 
 // id reads an identifier, as toID does.
-func (in fields) id(name string) (u id, present bool) {
+func (in fieldReader) id(name string) (u id, present bool) {
 	text, _ := in.rawText(name)
 	return toID(text)
 }
 
 // rawText reads a string without cleaning it.
-func (in fields) rawText(name string) (text string, present bool) {
+func (in fieldReader) rawText(name string) (text string, present bool) {
 	literal := in.literal(name)
 	if literal == "" {
 		return "", false
@@ -204,7 +204,7 @@ func (in fields) rawText(name string) (text string, present bool) {
 }
 
 // number reads a decimal. One that it cannot hold is too_precise or too_large.
-func (in fields) number(name string) (d decimal, present bool) {
+func (in fieldReader) number(name string) (d decimal, present bool) {
 	literal := in.literal(name)
 	if literal == "" {
 		return 0, false
@@ -226,7 +226,7 @@ func (in fields) number(name string) (d decimal, present bool) {
 // list reads an array of at most max objects. It returns nil if the array is absent or
 // at fault, and an empty slice if it is empty. In a strict request it skips elements that
 // are no objects, so that faults of the others are told too.
-func (in fields) list(name string, max int) []fields {
+func (in fieldReader) list(name string, max int) []fieldReader {
 	literal := in.literal(name)
 	if literal == "" {
 		return nil
@@ -241,7 +241,7 @@ func (in fields) list(name string, max int) []fields {
 		in.invalid(name, "no puede superar los %d elementos", max)
 		return nil
 	}
-	elements := make([]fields, 0, len(p.stack))
+	elements := make([]fieldReader, 0, len(p.stack))
 	members := splitter{stack: make(object, 0, 4*len(p.stack)), left: len(literal)} // of all elements
 	list := in.field(name)
 	for i, element := range p.stack {
@@ -255,7 +255,7 @@ func (in fields) list(name string, max int) []fields {
 		first := len(members.stack)
 		members.cutMembers(element.value, 1)
 		one := sent{members.stack[first:], list, i}
-		elements = append(elements, fields{input{in.fault, one}})
+		elements = append(elements, fieldReader{input{in.fault, one}})
 		if in.strict != nil {
 			in.strict.read = append(in.strict.read, one)
 		}

@@ -28,20 +28,20 @@ func describe(t *testing.T, err error) string {
 
 // How the cases read a field.
 
-func textOf(name string, max int) func(in fields) any {
-	return func(in fields) any { v, ok := in.text(name, max); return fmt.Sprintf("%q %v", v, ok) }
+func textOf(name string, max int) func(in fieldReader) any {
+	return func(in fieldReader) any { v, ok := in.text(name, max); return fmt.Sprintf("%q %v", v, ok) }
 }
 
-func numberOf(in fields) any { v, ok := in.number("amount"); return fmt.Sprint(v, ok) }
+func numberOf(in fieldReader) any { v, ok := in.number("amount"); return fmt.Sprint(v, ok) }
 
-func idOf(in fields) any { v, ok := in.id("customerId"); return fmt.Sprintf("%v %v", v, ok) }
+func idOf(in fieldReader) any { v, ok := in.id("customerId"); return fmt.Sprintf("%v %v", v, ok) }
 
-func commentOf(in fields) any {
+func commentOf(in fieldReader) any {
 	v, ok := in.textOr("comment", 500, codeCommentTooLong)
 	return fmt.Sprint(utf8.RuneCountInString(v), ok)
 }
 
-func itemsOf(in fields) any {
+func itemsOf(in fieldReader) any {
 	list := in.list("items", 3)
 	sum := decimal(0)
 	for _, item := range list {
@@ -55,7 +55,7 @@ func itemsOf(in fields) any {
 var fieldCases = []struct {
 	reason string
 	body   string
-	read   func(fields) any
+	read   func(fieldReader) any
 	want   string
 	fault  string
 }{

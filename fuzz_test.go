@@ -295,7 +295,7 @@ var records = map[string]func([]byte) string{
 
 // recordFault reads a record. If it is accepted, it must be the same after it is
 // written and read again, and must not be the same with a byte more.
-func recordFault[T any, P record[T]](raw []byte) string {
+func recordFault[T any, P recordPointer[T]](raw []byte) string {
 	v, err := decodeRecord[T, P](raw)
 	if err != nil {
 		return ""

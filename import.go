@@ -134,7 +134,7 @@ func (e *engine) beginPart(ctx context.Context, before *importPart, org uint32, 
 		defer begin()
 		defer close(p.done)
 		defer func() { p.panicked = recover() }()
-		p.outcomes, p.err = update(ctx, e.store, func(tx Tx) ([]importOutcome, error) {
+		p.outcomes, p.err = updateStore(ctx, e.store, func(tx Tx) ([]importOutcome, error) {
 			begin()
 			p.reached.Store(nil) // of an earlier run
 			batch := newOverlay(tx)

@@ -166,7 +166,7 @@ func programFor(t *txn, key string) (*program, error) {
 // identityOf normalizes a row's e-mail and phone. ok is false if one is at fault or both are
 // absent: then nobody knows whose row it is.
 func identityOf(t *txn, r *rowReader) (e enrolment, ok bool) {
-	e.Email = email(r.input, r.row.Email, "email")
+	e.Email = readEmail(r.input, r.row.Email, "email")
 	text, present := r.clean("phoneNumber", r.row.Phone, anyLength, codeInvalidField)
 	e.Phone = phone(r.input, t.cfg, text, present, "phoneNumber")
 	if r.isWrong("email", "phoneNumber") {

@@ -147,11 +147,11 @@ func (r *request) requiredID(name string, code errorCode) id {
 	return u
 }
 
-// email and phone return the normalized text, "" if it is absent or invalid.
+// readEmail and phone return the normalized text, "" if it is absent or invalid.
 
-// email reads text as it was sent. contact.Email trims it as the HTML standard does, so that a
+// readEmail reads text as it was sent. contact.Email trims it as the HTML standard does, so that a
 // carriage return at an end is no control character of it, and other blanks are not trimmed.
-func email(in input, text, name string) string {
+func readEmail(in input, text, name string) string {
 	text = contact.TrimEmail(text)
 	if _, present := in.clean(name, text, anyLength, codeInvalidField); !present {
 		return ""

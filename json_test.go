@@ -309,7 +309,7 @@ func FuzzObject(f *testing.F) {
 }
 
 // readAll reads a member as each type, and compares its text with encoding/json's.
-func readAll(t *testing.T, in fields, name string, value json.RawMessage) {
+func readAll(t *testing.T, in fieldReader, name string, value json.RawMessage) {
 	var want string
 	isText := json.Unmarshal(value, &want) == nil && string(value) != "null"
 	if got, ok := in.rawText(name); ok != isText || got != want {

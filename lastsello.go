@@ -26,7 +26,7 @@ func (e *engine) sign(ctx context.Context, version string) error {
 	if version == "" || version == noVersion {
 		return nil
 	}
-	now, err := view(ctx, e.store, fileWriter)
+	now, err := viewStore(ctx, e.store, fileWriter)
 	if err == nil && now != version {
 		err = e.store.Update(ctx, func(tx Tx) error { return tx.Put(writerKey(), []byte(version)) })
 	}
@@ -45,7 +45,7 @@ func (e *engine) writtenBy(ctx context.Context, err error) error {
 	if !ok || refused.version <= schemaVersion {
 		return err
 	}
-	if by, err := view(ctx, e.store, fileWriter); err == nil && by != "" {
+	if by, err := viewStore(ctx, e.store, fileWriter); err == nil && by != "" {
 		refused.cause = "lo escribió sello " + by
 	}
 	return refused

@@ -31,7 +31,7 @@ func TestWrittenBy(t *testing.T) {
 		if signed := version == "v1.4.0"; signed != (writes == 1) {
 			t.Errorf("%q: %d writes", version, writes)
 		}
-		report, err := view(t.Context(), mem, func(tx Tx) (*verification, error) { return verify(tx, 0, nil) })
+		report, err := viewStore(t.Context(), mem, func(tx Tx) (*verification, error) { return verify(tx, 0, nil) })
 		if err != nil || len(report.Problems) > 0 {
 			t.Errorf("%+v, %v", report, err)
 		}

@@ -101,7 +101,7 @@ func (l *limiter) take(ctx context.Context, s Store, k *apiKey, now instant, aft
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !u.loaded {
-		saved, err := view(ctx, s, func(tx Tx) (*savedUsage, error) { return get[savedUsage](tx, usageKey(k.ID)) })
+		saved, err := viewStore(ctx, s, func(tx Tx) (*savedUsage, error) { return get[savedUsage](tx, usageKey(k.ID)) })
 		if err != nil {
 			return err
 		}

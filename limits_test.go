@@ -279,7 +279,7 @@ func TestLimitWrites(t *testing.T) {
 		if n := store.updates.Load(); n != test.want {
 			t.Errorf("%+v: %d writes in ten minutes, want %d", test.key, n, test.want)
 		}
-		used, err := view(t.Context(), store, func(tx Tx) (instant, error) { return lastUsed(tx, test.key.ID) })
+		used, err := viewStore(t.Context(), store, func(tx Tx) (instant, error) { return lastUsed(tx, test.key.ID) })
 		if err != nil || used != now-minuteMillis {
 			t.Errorf("last used at %s (%v), want %s", used, err, now-minuteMillis)
 		}

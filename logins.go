@@ -112,7 +112,7 @@ func (l *logins) claimOf(ctx context.Context, typed, device string, now instant)
 		email = strings.ToLower(strings.TrimSpace(typed))
 	}
 	c := claim{account: emailAccount(email)}
-	return view(ctx, l.engine.store, func(tx Tx) (claim, error) {
+	return viewStore(ctx, l.engine.store, func(tx Tx) (claim, error) {
 		var err error
 		if c.user, err = userByEmail(tx, email); err != nil || c.user == nil {
 			return c, err
@@ -228,7 +228,7 @@ func (p *peopleTxn) admit(u *user, from *arrival) (*loggedIn, error) {
 // whereTo returns the organization that a user's session begins in: the one that it was in
 // last, or else its first.
 func (l *logins) whereTo(ctx context.Context, u *user) (uint32, error) {
-	return view(ctx, l.engine.store, func(tx Tx) (org uint32, err error) {
+	return viewStore(ctx, l.engine.store, func(tx Tx) (org uint32, err error) {
 		orgs, err := organizationsOf(tx, u.ID)
 		if err != nil {
 			return 0, err
@@ -330,7 +330,7 @@ func (l *logins) forgive(u *user) {
 // logInCode makes a full session of a half one.
 func (l *logins) logInCode(ctx context.Context, in *codeGiven, now instant) (*loggedIn, error) {
 	hash := tokenHash(in.Half)
-	half, err := view(ctx, l.engine.store, func(tx Tx) (*session, error) { return liveSession(tx, hash, now, l.engine.sessionLimits) })
+	half, err := viewStore(ctx, l.engine.store, func(tx Tx) (*session, error) { return liveSession(tx, hash, now, l.engine.sessionLimits) })
 	if err == nil && (half == nil || half.Kind != sessionHalf) {
 		err = errLoggedOut
 	}

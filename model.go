@@ -415,7 +415,7 @@ func (t table) inHex(k []byte) string {
 }
 
 // get reads the record at key; nil without an error where there is none.
-func get[T any, P record[T]](tx Tx, key []byte) (*T, error) {
+func get[T any, P recordPointer[T]](tx Tx, key []byte) (*T, error) {
 	value, ok, err := tx.Get(key)
 	if err != nil || !ok {
 		return nil, err
@@ -424,7 +424,7 @@ func get[T any, P record[T]](tx Tx, key []byte) (*T, error) {
 }
 
 // existing reads the record at a key that must have one.
-func existing[T any, P record[T]](tx Tx, key []byte) (*T, error) {
+func existing[T any, P recordPointer[T]](tx Tx, key []byte) (*T, error) {
 	v, err := get[T, P](tx, key)
 	if err == nil && v == nil {
 		err = unreadable(key)
@@ -433,12 +433,12 @@ func existing[T any, P record[T]](tx Tx, key []byte) (*T, error) {
 }
 
 // decodeEntry reads the record of an entry.
-func decodeEntry[T any, P record[T]](e Entry) (*T, error) {
+func decodeEntry[T any, P recordPointer[T]](e Entry) (*T, error) {
 	v, err := decodeRecord[T, P](e.Value)
 	return v, atKey(e.Key, err)
 }
 
-func put[T any, P record[T]](tx Tx, key []byte, v P) error {
+func put[T any, P recordPointer[T]](tx Tx, key []byte, v P) error {
 	return tx.Put(key, appendRecord(make([]byte, 0, 256), v))
 }
 

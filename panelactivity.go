@@ -28,20 +28,20 @@ func activityPages() []panelPage {
 
 // An activity is what was found, at most activityRows of each kind; All says how many there were.
 type activity struct {
-	Busy    found[busyDay]
-	Givers  found[giver]
-	Selves  found[selfServed]
-	Returns found[*sale]
+	Busy    foundRows[busyDay]
+	Givers  foundRows[giver]
+	Selves  foundRows[selfServed]
+	Returns foundRows[*sale]
 }
 
-// found is the first elements of a list, and the length of the whole list.
-type found[T any] struct {
+// foundRows are the first elements of a list, and the length of the whole list.
+type foundRows[T any] struct {
 	List []T
 	All  int
 }
 
-func firstOf[T any](list []T) found[T] {
-	return found[T]{list[:min(len(list), activityRows)], len(list)}
+func firstOf[T any](list []T) foundRows[T] {
+	return foundRows[T]{list[:min(len(list), activityRows)], len(list)}
 }
 
 // A busyDay is a customer with many sales on a day.
@@ -185,10 +185,10 @@ type activityView struct {
 	Since    instant
 
 	People  []workRow
-	Busy    found[busyRow]
-	Givers  found[giverRow]
-	Selves  found[selfRow]
-	Returns found[saleRow]
+	Busy    foundRows[busyRow]
+	Givers  foundRows[giverRow]
+	Selves  foundRows[selfRow]
+	Returns foundRows[saleRow]
 }
 
 type busyRow struct {
@@ -269,7 +269,7 @@ func (v *panelRequest) showActivity(view *activityView, names *actorNames, a act
 }
 
 // shown makes the rows of a page.
-func shown[T, R any](f found[T], row func(T) (R, error)) (rows found[R], err error) {
+func shown[T, R any](f foundRows[T], row func(T) (R, error)) (rows foundRows[R], err error) {
 	rows.All = f.All
 	for _, each := range f.List {
 		r, err := row(each)

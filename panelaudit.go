@@ -101,7 +101,7 @@ func auditPageOf(v *panelRequest) (any, fillFunc) {
 	view := &auditView{Kind: v.auditKind(), Actor: v.param("actor"), Action: v.param("action"), Subject: v.param("subject"), From: v.param("from"), To: v.param("to"), Tabs: v.auditTabs()}
 	entries := v.ask(listAudit, append(v.auditQuery(), v.params("page")...)...)
 	return view, func(t *txn) error {
-		found, err := resultOf[list[auditShape]](t, entries)
+		found, err := resultOf[listShape[auditShape]](t, entries)
 		if err != nil {
 			return err
 		}
@@ -428,7 +428,7 @@ func auditExport(v *panelRequest) (any, fillFunc) {
 			if len(v.faults) > 0 {
 				return v.faults[0]
 			}
-			found, err := resultOf[list[auditShape]](t, entries)
+			found, err := resultOf[listShape[auditShape]](t, entries)
 			if err != nil {
 				return err
 			}

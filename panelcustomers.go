@@ -58,11 +58,11 @@ func (v *panelRequest) wayBack() wayBack {
 	for _, name := range []string{"search", "status", "page"} {
 		kept = append(kept, pair{name, q.Get(name)})
 	}
-	return wayBack(strings.TrimPrefix(withQuery("", given(kept)), "?"))
+	return wayBack(strings.TrimPrefix(withQuery("", givenParams(kept)), "?"))
 }
 
 // Query is the query of an address that keeps the way; "" without one.
-func (w wayBack) Query() string { return withQuery("", given([]pair{{wayParam, string(w)}})) }
+func (w wayBack) Query() string { return withQuery("", givenParams([]pair{{wayParam, string(w)}})) }
 
 // List is the page of the list.
 func (w wayBack) List() string { return "/panel/clientes?" + string(w) }
@@ -251,7 +251,7 @@ func customerPage(v *panelRequest) (any, fillFunc) {
 		if err != nil {
 			return err
 		}
-		redeemed, err := resultOf[list[redemptionShape]](t, redemptions)
+		redeemed, err := resultOf[listShape[redemptionShape]](t, redemptions)
 		if err != nil {
 			return err
 		}

@@ -78,7 +78,7 @@ func (d *desk) makeKey(fields ...string) (text string, keyID string) {
 	d.want(w, http.StatusOK, "a new key")
 	text = shownKey(w.Body.String())
 	hash := keyHash(text)
-	k, err := view(d.panelShop.shop.Context(), d.panelShop.shop.engine.store, func(tx Tx) (*apiKey, error) { return keyByHash(tx, hash) })
+	k, err := viewStore(d.panelShop.shop.Context(), d.panelShop.shop.engine.store, func(tx Tx) (*apiKey, error) { return keyByHash(tx, hash) })
 	if err != nil || k == nil {
 		d.panelShop.shop.Fatalf("the page shows no key: %v\n%s", err, w.Body)
 	}

@@ -96,7 +96,7 @@ func levelEntry(e Entry) (string, error) {
 	return fmt.Sprintf("%q", e.Value), nil
 }
 
-func levelAs[T any, P record[T]](e Entry, level func(*T)) (string, error) {
+func levelAs[T any, P recordPointer[T]](e Entry, level func(*T)) (string, error) {
 	r, err := decodeEntry[T, P](e)
 	if err != nil {
 		return "", err

@@ -291,7 +291,7 @@ type lookout struct {
 func (v *panelRequest) lookouts(t *txn) (all []lookout, err error) {
 	f := v.format()
 	for page := 1; ; page++ {
-		found, err := resultOf[list[rewardShape]](t, v.ask(listRewards, pair{"status", statusActive}, pair{"limit", "100"}, pair{"page", strconv.Itoa(page)}))
+		found, err := resultOf[listShape[rewardShape]](t, v.ask(listRewards, pair{"status", statusActive}, pair{"limit", "100"}, pair{"page", strconv.Itoa(page)}))
 		if err != nil {
 			return nil, err
 		}

@@ -136,7 +136,7 @@ func (w *requestsView) cut(v *panelRequest, found []loggedRequest, names map[id]
 
 // path is the list with its filters, and those of a code.
 func (w *requestsView) path(code string, page int) string {
-	params := given([]pair{{"clave", w.Key}, {"estado", w.Class}, {"codigo", code}, {"solicitud", w.ID}})
+	params := givenParams([]pair{{"clave", w.Key}, {"estado", w.Class}, {"codigo", code}, {"solicitud", w.ID}})
 	if page > 1 {
 		params = append(params, pair{"pagina", strconv.Itoa(page)})
 	}

@@ -127,7 +127,7 @@ func logInPage(v *panelRequest) (any, fillFunc) {
 	if v.posted != nil {
 		page.To, page.Kept = v.typedText("ir"), v.keptForm()
 	}
-	somebody, err := view(v.context(), v.api.engine.store, hasUsers)
+	somebody, err := viewStore(v.context(), v.api.engine.store, hasUsers)
 	if page.Nobody = !somebody; page.Nobody && err == nil {
 		page.Commands, err = v.firstCommands()
 	}
@@ -143,7 +143,7 @@ const mostCommands = 5
 // firstCommands are the commands that let the first person in, as they can be pasted: of the
 // only organization, or of each of several. Without an organization there is none yet.
 func (v *panelRequest) firstCommands() (list []string, err error) {
-	slugs, err := view(v.context(), v.api.engine.store, organizationSlugs)
+	slugs, err := viewStore(v.context(), v.api.engine.store, organizationSlugs)
 	for _, slug := range slugs[:min(len(slugs), mostCommands)] {
 		of := ""
 		if len(slugs) > 1 {
@@ -220,7 +220,7 @@ func runLogOut(v *panelRequest) error {
 // runEnter puts the session into another of the member's organizations.
 func runEnter(v *panelRequest) error {
 	e := v.api.engine
-	org, err := view(v.context(), e.store, func(tx Tx) (uint32, error) {
+	org, err := viewStore(v.context(), e.store, func(tx Tx) (uint32, error) {
 		org, err := organizationNumber(tx, v.typedText("organization"))
 		if err != nil {
 			return 0, err

@@ -361,7 +361,7 @@ func organizationsPage(v *panelRequest) (any, fillFunc) {
 	view := &organizationsView{}
 	req := v.request
 	req.Request = v.r
-	req.query = query{input{new(fault), sent{object: given(v.params("page"))}}}
+	req.query = query{input{new(fault), sent{object: givenParams(v.params("page"))}}}
 	p := req.page()
 	if err := req.query.err; err != nil {
 		v.faults = append(v.faults, publicError(err))

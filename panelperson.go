@@ -33,8 +33,8 @@ type personView struct {
 	Tiles    []tile
 	Served   []regularRow
 	Favoured []favouredRow
-	Returns  found[saleRow]
-	Hand     found[handRow]
+	Returns  foundRows[saleRow]
+	Hand     foundRows[handRow]
 	Log      string // where all that they did is; "": the member may not see it
 	Sales    string
 }

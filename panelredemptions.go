@@ -43,7 +43,7 @@ func redemptionsPage(v *panelRequest) (any, fillFunc) {
 		if view.Search && view.Code == "" {
 			return nil
 		}
-		found, err := resultOf[list[redemptionShape]](t, all)
+		found, err := resultOf[listShape[redemptionShape]](t, all)
 		if err != nil {
 			return err
 		}

@@ -278,7 +278,7 @@ func (v *panelRequest) fill(fill fillFunc) error {
 func (v *panelRequest) ask(handle func(*request) action, params ...pair) action {
 	req := v.request
 	req.Request = v.r
-	req.query = query{input{new(fault), sent{object: given(params)}}}
+	req.query = query{input{new(fault), sent{object: givenParams(params)}}}
 	act := handle(&req)
 	if err := req.query.err; err != nil {
 		v.faults = append(v.faults, publicError(err).with(askedContext, true))
@@ -305,8 +305,8 @@ func (v *panelRequest) params(names ...string) (list []pair) {
 	return list
 }
 
-// given drops the parameters without a value.
-func given(params []pair) (list object) {
+// givenParams drops the parameters without a value.
+func givenParams(params []pair) (list object) {
 	for _, p := range params {
 		if p.value != "" {
 			list = append(list, p)

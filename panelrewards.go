@@ -72,7 +72,7 @@ func rewardsPage(v *panelRequest) (any, fillFunc) {
 	view := &rewardsView{Done: v.param("hecho") != ""}
 	all := v.ask(listRewards, pair{"limit", manyRewards})
 	return view, func(t *txn) error {
-		found, err := resultOf[list[rewardShape]](t, all)
+		found, err := resultOf[listShape[rewardShape]](t, all)
 		if err != nil {
 			return err
 		}

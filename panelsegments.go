@@ -55,7 +55,7 @@ func comparisonRows(v *panelRequest, name string) string {
 		if n++; n > 1 {
 			b = append(b, ',')
 		}
-		b = appendObject(b, given([]pair{{"field", string(appendJSONString(nil, field))}, {"op", string(appendJSONString(nil, op))}, {"value", value}}))
+		b = appendObject(b, givenParams([]pair{{"field", string(appendJSONString(nil, field))}, {"op", string(appendJSONString(nil, op))}, {"value", value}}))
 	}
 	return string(append(b, ']'))
 }

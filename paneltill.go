@@ -246,7 +246,7 @@ func tillCustomerPage(v *panelRequest) (any, fillFunc) {
 				view.Undone = item.Path
 			}
 		}
-		all, err := resultOf[list[rewardShape]](t, rewards)
+		all, err := resultOf[listShape[rewardShape]](t, rewards)
 		for _, r := range all.Data {
 			if *r.Available {
 				view.Rewards = append(view.Rewards, r)

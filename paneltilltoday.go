@@ -22,7 +22,7 @@ const manyDone = "10"
 func (v *panelRequest) doneToday(done *[]doneItem) fillFunc {
 	mine := v.ask(listAudit, pair{"actor", v.member.user.ID.String()}, pair{"kind", auditKindChange}, pair{"limit", manyDone}, pair{"from", dayOf(v.request.now, v.cfg.zone).String()})
 	return func(t *txn) error {
-		list, err := resultOf[list[auditShape]](t, mine)
+		list, err := resultOf[listShape[auditShape]](t, mine)
 		if err != nil {
 			return err
 		}

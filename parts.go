@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// parts are the body of a 200 that may be too long for memory. next appends the next part,
+// bodyParts are the body of a 200 that may be too long for memory. next appends the next part,
 // in a View of its own, and reports whether there are more. So no View waits for a slow
 // reader.
-type parts interface {
+type bodyParts interface {
 	next(t *txn, b []byte) (part []byte, more bool, err error)
 }
 
@@ -18,7 +18,7 @@ const partTime = 30 * time.Second
 
 // A partedBody is a body in parts that is being sent.
 type partedBody struct {
-	parts
+	bodyParts
 	engine     *engine
 	org        uint32
 	now        instant

@@ -308,7 +308,7 @@ func TestManyLots(t *testing.T) {
 	for _, op := range lotOperations {
 		counts := map[id]int{}
 		for _, cust := range []id{few, many} {
-			n, err := view(t.Context(), s.engine.store, func(tx Tx) (int, error) {
+			n, err := viewStore(t.Context(), s.engine.store, func(tx Tx) (int, error) {
 				counted := &countedTx{Tx: newOverlay(tx)}
 				_, err := runTxn(s.engine, counted, s.org, s.clock, seed{}, func(t *txn) (any, error) {
 					return nil, op.run(t, cust)

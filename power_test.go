@@ -178,7 +178,7 @@ func (l soldList) last(till int) (n int) {
 }
 
 func soldIn(ctx context.Context, e *engine) (soldList, error) {
-	orgs, err := view(ctx, e.store, func(tx Tx) (uint64, error) {
+	orgs, err := viewStore(ctx, e.store, func(tx Tx) (uint64, error) {
 		n, err := organizationCount(tx)
 		return n, err
 	})
@@ -224,7 +224,7 @@ func powerCheck(ctx context.Context, path string, told soldList, thorough bool) 
 
 func powerAudit(ctx context.Context, s *boltStore, told soldList) (soldList, error) {
 	e := powerEngine(s)
-	report, err := view(ctx, s, func(tx Tx) (*verification, error) { return verify(tx, instantOf(e.now()), nil) })
+	report, err := viewStore(ctx, s, func(tx Tx) (*verification, error) { return verify(tx, instantOf(e.now()), nil) })
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func (e *engine) recountBy(ctx context.Context, moment func() (instant, error)) 
 			return err
 		}
 		s := e.seed()
-		org, err := view(ctx, e.store, func(tx Tx) (uint32, error) {
+		org, err := viewStore(ctx, e.store, func(tx Tx) (uint32, error) {
 			for entry, err := range scan(tx, newKey('q'), false) {
 				if err != nil {
 					return 0, err

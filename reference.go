@@ -93,7 +93,7 @@ func (p *prepared) respond(h http.Header, r *http.Request) (status int, body []b
 		chosen = p.zipped
 	}
 	h.Set("ETag", chosen.etag)
-	if names(r.Header["If-None-Match"], chosen.etag) {
+	if namesETag(r.Header["If-None-Match"], chosen.etag) {
 		return http.StatusNotModified, nil
 	}
 	if packed {
@@ -148,8 +148,8 @@ func hostOf(r *http.Request) string {
 	return strings.Trim(r.Host, "[]")
 }
 
-// names reports whether If-None-Match names an ETag, weakly compared (RFC 9110, 13.1.2).
-func names(header []string, etag string) bool {
+// namesETag reports whether If-None-Match names an ETag, weakly compared (RFC 9110, 13.1.2).
+func namesETag(header []string, etag string) bool {
 	for _, line := range header {
 		for one := range strings.SplitSeq(line, ",") {
 			if one = strings.TrimPrefix(strings.Trim(one, " \t"), "W/"); one == "*" || one == etag {

@@ -302,8 +302,8 @@ func (x *exchange) readSmall(req *request, act action) (int, []byte, error) {
 	if err == nil {
 		x.setTag(tagOf(v))
 	}
-	if all, ok := v.(parts); ok && err == nil {
-		x.rest = &partedBody{parts: all, engine: x.api.engine, org: req.cfg.Number, now: x.request.now, processors: x.api.reading}
+	if all, ok := v.(bodyParts); ok && err == nil {
+		x.rest = &partedBody{bodyParts: all, engine: x.api.engine, org: req.cfg.Number, now: x.request.now, processors: x.api.reading}
 		first, err := x.rest.read(x.context())
 		return http.StatusOK, first, err
 	}

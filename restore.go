@@ -112,7 +112,7 @@ func (r *restored) checkStore(ctx context.Context, path string, e *engine, store
 // copy may have been ended since it was made: somebody was removed, or a link was used. It
 // needs no schema of this sello: the tables are as they have been since there are users.
 func endAccess(ctx context.Context, store Store) (done loggedOut, err error) {
-	return update(ctx, store, func(tx Tx) (done loggedOut, err error) {
+	return updateStore(ctx, store, func(tx Tx) (done loggedOut, err error) {
 		var gone []key
 		for _, of := range []table{tableInvitations, tableInvitationList, tableSessions, tableUserSessions} {
 			for e, err := range scan(tx, of.fixed(), false) {

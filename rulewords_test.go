@@ -178,7 +178,7 @@ func (w *world) simulate(s step) saleShape {
 	if wrong != nil {
 		w.Fatal(wrong)
 	}
-	org, err := view(w.Context(), w.engine.store, func(tx Tx) (uint32, error) { return organizationNumber(tx, w.as) })
+	org, err := viewStore(w.Context(), w.engine.store, func(tx Tx) (uint32, error) { return organizationNumber(tx, w.as) })
 	w.must(err)
 	now := instantOf(w.engine.now())
 	done, err := rehearse(w.Context(), w.engine, org, now, func(t *txn) (simulation, error) {

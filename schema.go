@@ -113,7 +113,7 @@ func (e *engine) check(s schemaState) error {
 // schemaError and changes nothing in it. From then on the clock is judged by the
 // store's latest moment.
 func (e *engine) open(ctx context.Context) error {
-	s, err := view(ctx, e.store, readSchema)
+	s, err := viewStore(ctx, e.store, readSchema)
 	if err == nil {
 		err = e.writtenBy(ctx, e.check(s))
 	}
@@ -126,7 +126,7 @@ func (e *engine) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	latest, err := view(ctx, e.store, latestWritten)
+	latest, err := viewStore(ctx, e.store, latestWritten)
 	if err != nil && !errors.Is(err, errCorrupt) && !errors.Is(err, errRecord) { // what can be read of a damaged file is served
 		return err
 	}
@@ -146,7 +146,7 @@ type migrated struct {
 // first one on an earlier sello refuses the store. keep, unless it is nil, copies the file
 // before the first change and returns the copy's name.
 func (e *engine) migrate(ctx context.Context, keep func(from uint64) (string, error)) (*migrated, error) {
-	s, err := view(ctx, e.store, readSchema)
+	s, err := viewStore(ctx, e.store, readSchema)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (e *engine) migrate(ctx context.Context, keep func(from uint64) (string, er
 		if s.from == 0 {
 			s = schemaState{version: s.version + 1, from: s.version}
 		}
-		if s, err = update(ctx, e.store, func(tx Tx) (schemaState, error) { return e.migrateNext(tx, s) }); err != nil {
+		if s, err = updateStore(ctx, e.store, func(tx Tx) (schemaState, error) { return e.migrateNext(tx, s) }); err != nil {
 			return nil, err
 		}
 	}

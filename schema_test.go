@@ -124,7 +124,7 @@ func heldEngine(t *testing.T, path string) (*engine, *boltStore) {
 // balances returns what balances.txt has, a line for each customer.
 func balances(t *testing.T, e *engine) (text string) {
 	t.Helper()
-	organizations, err := view(t.Context(), e.store, func(tx Tx) (uint64, error) {
+	organizations, err := viewStore(t.Context(), e.store, func(tx Tx) (uint64, error) {
 		n, _, err := getUint(tx, newKey('o').byte('n'))
 		return n, err
 	})
@@ -194,7 +194,7 @@ func checkFileHolds(t *testing.T, path, name string) {
 		t.Errorf("%d open sessions, %d locked, %d open invitations, %v", open, locked, invited, err)
 	}
 	// The latest moment is that of the last write, which came before fileMoment.
-	n, err := view(t.Context(), e.store, func(tx Tx) (*counters, error) { return get[counters](tx, orgKey('n', 1)) })
+	n, err := viewStore(t.Context(), e.store, func(tx Tx) (*counters, error) { return get[counters](tx, orgKey('n', 1)) })
 	if err != nil || n.Latest > instantOf(fileMoment) || n.Latest < instantOf(fileMoment.Add(-24*time.Hour)) {
 		t.Errorf("latest moment %v, %v", n.Latest, err)
 	}
@@ -212,7 +212,7 @@ func TestSchemaFiles(t *testing.T) {
 			path := unpackFile(t, name)
 			before := filesBeside(t, path)
 			e, s := heldEngine(t, path)
-			state, err := view(t.Context(), s, readSchema)
+			state, err := viewStore(t.Context(), s, readSchema)
 			if err != nil || !strings.HasPrefix(name+"-", fmt.Sprint("schema", state.version, "-")) {
 				t.Fatal(state, err)
 			}
@@ -395,7 +395,7 @@ func TestSchemaSteps(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			path := unpackFile(t, thisSchema)
 			_, s := heldEngine(t, path)
-			want, err := view(t.Context(), s, allEntries)
+			want, err := viewStore(t.Context(), s, allEntries)
 			if err := errors.Join(err, s.leave()); err != nil {
 				t.Fatal(err)
 			}
@@ -426,7 +426,7 @@ func TestSchemaSteps(t *testing.T) {
 					t.Errorf("%v: %d copies", state, copies)
 				}
 				was := state
-				if state, err = view(t.Context(), s, readSchema); err != nil || cmp.Or(
+				if state, err = viewStore(t.Context(), s, readSchema); err != nil || cmp.Or(
 					cmp.Compare(state.version, was.version), -cmp.Compare(state.from, was.from), cmp.Compare(state.part, was.part), bytes.Compare(state.at, was.at)) == 0 {
 					t.Fatalf("%v after %v, %v", state, was, err)
 				}
@@ -438,7 +438,7 @@ func TestSchemaSteps(t *testing.T) {
 				t.Errorf("only %d transactions", kills)
 			}
 			_, s = heldEngine(t, path)
-			got, err := view(t.Context(), s, allEntries)
+			got, err := viewStore(t.Context(), s, allEntries)
 			if err := errors.Join(err, s.Close()); err != nil {
 				t.Fatal(err)
 			}
@@ -476,7 +476,7 @@ func TestSchemaUnreadable(t *testing.T) {
 		return next, err
 	}
 	_, err := e.migrate(t.Context(), nil)
-	state, stateErr := view(t.Context(), s, readSchema)
+	state, stateErr := viewStore(t.Context(), s, readSchema)
 	if !errors.Is(err, errRecord) || stateErr != nil || state.from != schemaVersion-1 || state.part != 2 || state.at != nil {
 		t.Errorf("%v, %v, %v", err, state, stateErr)
 	}

@@ -9,8 +9,8 @@ import (
 // What clients get. Absent values are null (contract §1). The shapes requested most are
 // encoded without reflection, by the appendJSON beside each (encode.go).
 
-// A list is the envelope of a paged list (spec: Pagination envelope).
-type list[T any] struct {
+// A listShape is the envelope of a paged list (spec: Pagination envelope).
+type listShape[T any] struct {
 	Data []T      `json:"data"`
 	Meta listMeta `json:"meta"`
 }
@@ -26,8 +26,8 @@ func newListMeta(total uint64, p page) listMeta {
 	return listMeta{p.number, total, p.skip()+p.limit < total, p.number > 1 && total > 0}
 }
 
-func newList[R, T any](t *txn, records []R, total uint64, p page, shape func(*txn, R) (T, error)) (list[T], error) {
-	l := list[T]{Data: make([]T, 0, len(records)), Meta: newListMeta(total, p)}
+func newList[R, T any](t *txn, records []R, total uint64, p page, shape func(*txn, R) (T, error)) (listShape[T], error) {
+	l := listShape[T]{Data: make([]T, 0, len(records)), Meta: newListMeta(total, p)}
 	var turn pacer
 	for _, r := range records {
 		v, err := shape(t, r)
@@ -41,7 +41,7 @@ func newList[R, T any](t *txn, records []R, total uint64, p page, shape func(*tx
 }
 
 // An appendedList is a list encoded by appendJSON, without reflection.
-type appendedList[T jsonAppender] list[T]
+type appendedList[T jsonAppender] listShape[T]
 
 func newAppendedList[R any, T jsonAppender](t *txn, records []R, total uint64, p page, shape func(*txn, R) (T, error)) (appendedList[T], error) {
 	l, err := newList(t, records, total, p, shape)

@@ -325,7 +325,7 @@ func TestProgramForAllCosts(t *testing.T) {
 		}
 		s.buy(all[0], "100", item{"COFFEE", dec("10"), dec("10")})
 		kept := s.entries()
-		n, err := view(t.Context(), s.engine.store, func(tx Tx) (int, error) {
+		n, err := viewStore(t.Context(), s.engine.store, func(tx Tx) (int, error) {
 			counted := &countedTx{Tx: newOverlay(tx)}
 			_, err := applyDocument(counted, after, newMint(s.clock, seed{}), creator{}, false)
 			return counted.keys(), err
@@ -375,7 +375,7 @@ func TestSaleWithoutShares(t *testing.T) {
 		if sold := s.buy(ana, "100", item{"COFFEE", dec("10"), dec("10")}); sold.Others != nil {
 			t.Errorf("the sale has other shares: %+v", sold.Others)
 		}
-		_, err := view(t.Context(), s.engine.store, func(tx Tx) (any, error) {
+		_, err := viewStore(t.Context(), s.engine.store, func(tx Tx) (any, error) {
 			sell := func(tx Tx) {
 				_, err := runTxn(s.engine, tx, s.org, s.clock, seed{}, func(t *txn) (any, error) {
 					_, _, err := t.sales.register(newSale{Customer: ana, Type: typePurchase, Total: decimalOf(10)})

@@ -198,7 +198,7 @@ func (s *shop) verified() {
 	for _, p := range report.Problems {
 		s.Error("verify: " + p)
 	}
-	faults, err := view(context.Background(), s.engine.store, func(tx Tx) ([]string, error) { return s.told(tx, s.org) })
+	faults, err := viewStore(context.Background(), s.engine.store, func(tx Tx) ([]string, error) { return s.told(tx, s.org) })
 	s.ok(err)
 	for _, f := range faults {
 		s.Error("events: " + f)
@@ -206,7 +206,7 @@ func (s *shop) verified() {
 }
 
 func (s *shop) verify() (*verification, error) {
-	return view(context.Background(), s.engine.store, func(tx Tx) (*verification, error) { return verifyWith(s.engine.sizes, tx, s.clock, nil) })
+	return viewStore(context.Background(), s.engine.store, func(tx Tx) (*verification, error) { return verifyWith(s.engine.sizes, tx, s.clock, nil) })
 }
 
 // customer enrols a customer with a name.
@@ -458,7 +458,7 @@ func same(t testing.TB, what string, got, want any) {
 
 // entries returns all entries of the shop's store, in order.
 func (s *shop) entries() memTx {
-	all, err := view(s.Context(), s.engine.store, func(tx Tx) (memTx, error) {
+	all, err := viewStore(s.Context(), s.engine.store, func(tx Tx) (memTx, error) {
 		var all memTx
 		for e, err := range tx.Scan([]byte{0}, nil, false) {
 			if err != nil {

@@ -134,14 +134,14 @@ func saysDamaged(err error) bool {
 	return ok
 }
 
-// view runs fn in a View and returns its result.
-func view[T any](ctx context.Context, s Store, fn func(Tx) (T, error)) (T, error) {
+// viewStore runs fn in a View and returns its result.
+func viewStore[T any](ctx context.Context, s Store, fn func(Tx) (T, error)) (T, error) {
 	return carry(ctx, s.View, fn)
 }
 
-// update runs fn in an Update and returns the result of the run that was
+// updateStore runs fn in an Update and returns the result of the run that was
 // committed.
-func update[T any](ctx context.Context, s Store, fn func(Tx) (T, error)) (T, error) {
+func updateStore[T any](ctx context.Context, s Store, fn func(Tx) (T, error)) (T, error) {
 	return carry(ctx, s.Update, fn)
 }
 

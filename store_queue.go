@@ -55,7 +55,7 @@ type writeQueue struct {
 
 	mu      sync.RWMutex // read-locked to send on waiting, locked to close it
 	closed  bool
-	waiting chan *call
+	waiting chan *queuedCall
 	waits   *metrics.Histogram // how long updates wait for the writer; nil: not counted
 	done    chan struct{}      // closed when the writer has ended
 
@@ -77,7 +77,7 @@ var errFailed = fmt.Errorf("%w: the store has failed", errUnavailable)
 // A group is a batch that is being filled or stored.
 type group struct {
 	batch  batch
-	calls  []*call
+	calls  []*queuedCall
 	writes *overlay    // what the functions that succeeded wrote
 	failed atomic.Bool // whether the commit failed; set before the first answer
 }
@@ -107,7 +107,7 @@ func (g *group) answer(err error) {
 func newWriteQueue(begin func() (batch, error), limit int) *writeQueue {
 	q := &writeQueue{
 		begin:    begin,
-		waiting:  make(chan *call, limit),
+		waiting:  make(chan *queuedCall, limit),
 		done:     make(chan struct{}),
 		groups:   make(chan *group, 1),
 		outcomes: make(chan error, 1),
@@ -123,7 +123,7 @@ func (q *writeQueue) update(ctx context.Context, fn func(Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	c := &call{fn: fn, done: make(chan struct{})}
+	c := &queuedCall{fn: fn, done: make(chan struct{})}
 	if q.waits != nil {
 		c.asked = time.Now()
 	}
@@ -147,7 +147,7 @@ func (q *writeQueue) update(ctx context.Context, fn func(Tx) error) error {
 	return c.err
 }
 
-func (q *writeQueue) enqueue(c *call) error {
+func (q *writeQueue) enqueue(c *queuedCall) error {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
 	if q.closed {
@@ -248,7 +248,7 @@ func (q *writeQueue) settle(err error) {
 
 // take runs an update in the open group. If ok is false, waiting is closed and no
 // update will come.
-func (q *writeQueue) take(c *call, ok bool) {
+func (q *writeQueue) take(c *queuedCall, ok bool) {
 	if !ok {
 		q.closing = true
 		return
@@ -261,7 +261,7 @@ func (q *writeQueue) take(c *call, ok bool) {
 	}
 	if q.open == nil {
 		if err := q.openGroup(); err != nil {
-			(&group{calls: []*call{c}}).answer(err)
+			(&group{calls: []*queuedCall{c}}).answer(err)
 			return
 		}
 	}
@@ -343,9 +343,9 @@ func (q *writeQueue) judge(err error) error {
 	return err
 }
 
-// A call is one Update on its way through the queue. The fields without a
+// A queuedCall is one Update on its way through the queue. The fields without a
 // comment belong to the writer until done is closed.
-type call struct {
+type queuedCall struct {
 	fn       func(Tx) error
 	asked    time.Time   // set by the caller if waits are counted
 	claimed  atomic.Bool // by the writer, or by a caller that gave up
@@ -355,10 +355,10 @@ type call struct {
 }
 
 // claim claims the call and reports whether nobody had claimed it before.
-func (c *call) claim() bool { return c.claimed.CompareAndSwap(false, true) }
+func (c *queuedCall) claim() bool { return c.claimed.CompareAndSwap(false, true) }
 
 // run runs the function and reports whether it succeeded.
-func (c *call) run(tx Tx) bool {
+func (c *queuedCall) run(tx Tx) bool {
 	returned := false
 	defer func() {
 		if !returned {

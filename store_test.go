@@ -268,7 +268,7 @@ func testModel(t *testing.T, s Store) {
 	t.Logf("seed %d", seed)
 	committed := map[string]string{}
 	for round := range uint64(60) {
-		after, err := update(t.Context(), s, func(tx Tx) (map[string]string, error) {
+		after, err := updateStore(t.Context(), s, func(tx Tx) (map[string]string, error) {
 			rng := rand.New(rand.NewPCG(seed, round)) // in here, since the function may run again
 			m := orderedtest.Model{Rng: rng, Entries: maps.Clone(committed), Key: smallKey}
 			if err := m.Play(tx, 40); err != nil {
@@ -319,15 +319,15 @@ func smallKey(rng *rand.Rand) string {
 
 // testResults checks the helpers view and update.
 func testResults(t *testing.T, s Store) {
-	n, err := update(t.Context(), s, func(tx Tx) (int, error) { return 7, tx.Put([]byte("k"), []byte("v")) })
+	n, err := updateStore(t.Context(), s, func(tx Tx) (int, error) { return 7, tx.Put([]byte("k"), []byte("v")) })
 	if n != 7 || err != nil {
 		t.Errorf("update = %d, %v", n, err)
 	}
-	n, err = update(t.Context(), s, func(tx Tx) (int, error) { return 7, errTest })
+	n, err = updateStore(t.Context(), s, func(tx Tx) (int, error) { return 7, errTest })
 	if n != 0 || err != errTest {
 		t.Errorf("update = %d, %v", n, err)
 	}
-	v, err := view(t.Context(), s, func(tx Tx) (string, error) {
+	v, err := viewStore(t.Context(), s, func(tx Tx) (string, error) {
 		v, _, err := tx.Get([]byte("k"))
 		return string(v), err
 	})
@@ -353,7 +353,7 @@ func checkIncrements(ctx context.Context, s Store, goroutines, times int) error 
 		wg.Go(func() {
 			for range times {
 				before := returned.Load()
-				n, err := update(ctx, s, func(tx Tx) (uint64, error) {
+				n, err := updateStore(ctx, s, func(tx Tx) (uint64, error) {
 					n, err := getNumber(tx)
 					if err != nil {
 						return 0, err
@@ -369,7 +369,7 @@ func checkIncrements(ctx context.Context, s Store, goroutines, times int) error 
 				}
 				for seen := returned.Load(); seen < n && !returned.CompareAndSwap(seen, n); seen = returned.Load() {
 				}
-				if seen, err := view(ctx, s, getNumber); err != nil || seen < n {
+				if seen, err := viewStore(ctx, s, getNumber); err != nil || seen < n {
 					errs <- fmt.Errorf("a view reads %d, %v after an update returned %d", seen, err, n)
 					return
 				}
@@ -381,7 +381,7 @@ func checkIncrements(ctx context.Context, s Store, goroutines, times int) error 
 	if err := <-errs; err != nil {
 		return err
 	}
-	n, err := view(ctx, s, getNumber)
+	n, err := viewStore(ctx, s, getNumber)
 	if want := uint64(goroutines * times); err == nil && n != want {
 		err = fmt.Errorf("%d increments made %d", want, n)
 	}
@@ -403,7 +403,7 @@ func addOne(tx Tx) error {
 
 func checkNumber(t *testing.T, s Store, want uint64) {
 	t.Helper()
-	if n, err := view(t.Context(), s, getNumber); n != want || err != nil {
+	if n, err := viewStore(t.Context(), s, getNumber); n != want || err != nil {
 		t.Errorf("there is %d, want %d; %v", n, want, err)
 	}
 }
@@ -638,7 +638,7 @@ func testQueueFull(t *testing.T, s Store) {
 	if !errors.Is(err, errUnavailable) {
 		t.Errorf("error %v, want %v", err, errUnavailable)
 	}
-	if _, err := view(t.Context(), s, getNumber); err != nil {
+	if _, err := viewStore(t.Context(), s, getNumber); err != nil {
 		t.Errorf("View when the queue is full: %v", err)
 	}
 	release()

@@ -65,14 +65,14 @@ func (e *engine) sweepDue(ctx context.Context, moment func() (instant, error), d
 			return err
 		}
 		s := e.seed()
-		due, err := view(ctx, e.store, func(tx Tx) (bool, error) {
+		due, err := viewStore(ctx, e.store, func(tx Tx) (bool, error) {
 			list, err := dueKeys(tx, d.of, now, 1)
 			return len(list) > 0, err
 		})
 		if err != nil || !due {
 			return err
 		}
-		strays, err := update(ctx, e.store, func(tx Tx) ([]string, error) {
+		strays, err := updateStore(ctx, e.store, func(tx Tx) ([]string, error) {
 			list, err := dueKeys(tx, d.of, now, sweepBatch)
 			if err != nil {
 				return nil, err
@@ -141,7 +141,7 @@ func (e *engine) dropReplays(ctx context.Context, moment func() (instant, error)
 		if err != nil {
 			return err
 		}
-		stale, err := view(ctx, e.store, func(tx Tx) (*staleSlice, error) { return findStaleSlice(tx, e.slices, now) })
+		stale, err := viewStore(ctx, e.store, func(tx Tx) (*staleSlice, error) { return findStaleSlice(tx, e.slices, now) })
 		if err != nil {
 			return err
 		}
@@ -168,13 +168,13 @@ func (e *engine) dropEvents(ctx context.Context, moment func() (instant, error))
 	if err != nil || now < last+eventsDropEvery && now >= last {
 		return err
 	}
-	organizations, err := view(ctx, e.store, func(tx Tx) (uint64, error) {
+	organizations, err := viewStore(ctx, e.store, func(tx Tx) (uint64, error) {
 		n, err := organizationCount(tx)
 		return n, err
 	})
 	for org := uint32(1); err == nil && org <= uint32(organizations); {
 		var old bool
-		old, err = view(ctx, e.store, func(tx Tx) (bool, error) {
+		old, err = viewStore(ctx, e.store, func(tx Tx) (bool, error) {
 			list, _, err := oldEvents(tx, org, now, 1)
 			return len(list) > 0, err
 		})
@@ -219,7 +219,7 @@ func (e *engine) dropEndedFrom(ctx context.Context, from, to key, now instant) (
 		ended []key
 		next  key
 	}
-	list, err := view(ctx, e.store, func(tx Tx) (f found, err error) {
+	list, err := viewStore(ctx, e.store, func(tx Tx) (f found, err error) {
 		looked := 0
 		for entry, err := range tx.Scan(from, to, false) {
 			if err != nil {
@@ -304,7 +304,7 @@ func newDueAccount(k key) dueAccount {
 // dueSince returns the moment since which some account has waited longest for the sweep. ok is
 // false if no account is due.
 func (e *engine) dueSince(ctx context.Context, now instant) (since instant, ok bool, err error) {
-	list, err := view(ctx, e.store, func(tx Tx) ([]key, error) { return dueKeys(tx, tableDue, now, 1) })
+	list, err := viewStore(ctx, e.store, func(tx Tx) ([]key, error) { return dueKeys(tx, tableDue, now, 1) })
 	if err != nil || len(list) == 0 {
 		return 0, false, err
 	}

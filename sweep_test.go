@@ -28,7 +28,7 @@ func TestSweepStrays(t *testing.T) {
 	}
 	for _, stray := range strays {
 		put := func(do func(Tx) error) {
-			_, err := update(t.Context(), s.engine.store, func(tx Tx) (any, error) { return nil, do(tx) })
+			_, err := updateStore(t.Context(), s.engine.store, func(tx Tx) (any, error) { return nil, do(tx) })
 			s.ok(err)
 		}
 		put(func(tx Tx) error { return tx.Put(stray, nil) })
@@ -37,7 +37,7 @@ func TestSweepStrays(t *testing.T) {
 		}
 		put(func(tx Tx) error { return tx.Delete(stray) })
 	}
-	_, err := update(t.Context(), s.engine.store, func(tx Tx) (any, error) {
+	_, err := updateStore(t.Context(), s.engine.store, func(tx Tx) (any, error) {
 		for _, stray := range strays {
 			if err := tx.Put(stray, nil); err != nil {
 				return nil, err

@@ -31,7 +31,7 @@ func (m *mixture) listed(path string, filter url.Values) (all []map[string]any) 
 	maps.Copy(query, filter)
 	for page := 1; ; page++ {
 		query.Set("page", strconv.Itoa(page))
-		var l list[map[string]any]
+		var l listShape[map[string]any]
 		m.read(path+"?"+query.Encode(), &l)
 		all = append(all, l.Data...)
 		if l.Meta.HasNextPage {

@@ -56,7 +56,7 @@ func (s *shop) enters(email string) (*member, string) {
 // member returns whose session a token is of.
 func (s *shop) member(token string) *member {
 	s.Helper()
-	m, err := view(s.Context(), s.engine.store, func(tx Tx) (*member, error) { return memberByToken(tx, token, s.clock, s.engine.sessionLimits) })
+	m, err := viewStore(s.Context(), s.engine.store, func(tx Tx) (*member, error) { return memberByToken(tx, token, s.clock, s.engine.sessionLimits) })
 	s.ok(err)
 	return m
 }

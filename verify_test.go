@@ -455,7 +455,7 @@ func TestVerifySeesChanges(t *testing.T) {
 type mutable map[string][]byte
 
 // mutations returns the record with each of its fields changed in turn.
-func mutations[T any, P record[T]](value []byte) mutable {
+func mutations[T any, P recordPointer[T]](value []byte) mutable {
 	changed := mutable{}
 	record, err := decodeRecord[T, P](value)
 	if err != nil {
