@@ -29,6 +29,7 @@ func newOpenTill(t *testing.T) *till {
 // TestImportTwice imports an Excel file with balances twice, with and without a server.
 func TestImportTwice(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	for _, served := range []bool{false, true} {
 		s := newOpenTill(t)
 		if served {

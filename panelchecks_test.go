@@ -132,6 +132,7 @@ func (w *formWorld) checkBalance(f *format, page string, api *httptest.ResponseR
 // Panel check 42.
 func TestPanelForeign(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	w := newFormWorld(t)
 	theirs := w.elsewhere()
 	made := map[string]string{}
@@ -241,6 +242,7 @@ var navLink = regexp.MustCompile(`<a href="(/panel[^"]*)"(?: aria-current="page"
 // Panel check 51.
 func TestPanelNavigation(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	w := newFormWorld(t)
 	href := regexp.MustCompile(`href="(/panel[^"#]*)`)
 	for _, as := range roles {

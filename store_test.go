@@ -28,6 +28,7 @@ func TestMemStore(t *testing.T) {
 
 func TestRunTwice(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	testStore(t, func(*testing.T) Store { return runTwice(newMemStore()) })
 }
 

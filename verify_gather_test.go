@@ -33,7 +33,7 @@ func TestVerifyEfforts(t *testing.T) {
 		}
 		return fmt.Sprintf("%+v", *report)
 	}
-	step, others := 48, efforts[1:]
+	step, others := 96, efforts[1:]
 	if orderedtest.Long() {
 		step = max(1, 12 / *moreHistories)
 	}
@@ -152,6 +152,7 @@ func TestVerifySellers(t *testing.T) {
 // sello's. verify reports each, although it compares their tables by content.
 func TestVerifySpelling(t *testing.T) {
 	t.Parallel()
+	skipQuick(t)
 	s := newRichShop(t)
 	all := s.entries()
 	spelled := map[string]bool{}
