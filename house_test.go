@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -169,19 +170,11 @@ var promoting = []string{"docControls", "saleTableView"}
 // more methods than that.
 func TestHouseEmbedding(t *testing.T) {
 	t.Parallel()
-	names, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fset := token.NewFileSet()
+	fset, parsed := houseSource(t)
 	var files []*ast.File
-	for _, name := range names {
+	for name, file := range parsed {
 		if match, err := houseBuilds[0].MatchFile(".", name); err != nil || !match {
 			continue
-		}
-		file, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
 		}
 		files = append(files, withoutBodies(file))
 	}
@@ -233,21 +226,22 @@ var txnFiles = []string{"config.go", "creator.go", "engine.go", "latest.go"}
 // or is a function that takes a txn.
 func TestHouseTxn(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fset := token.NewFileSet()
+	fset, files := houseSource(t)
 	found := map[string]bool{}
-	for _, path := range files {
-		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for path, file := range files {
 		for _, d := range file.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil && types.ExprString(f.Recv.List[0].Type) == "*txn" {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv == nil {
+				continue
+			}
+			switch types.ExprString(f.Recv.List[0].Type) {
+			case "*txn":
 				if found[path] = true; !slices.Contains(txnFiles, path) {
 					t.Errorf("%s: %s is a method of txn: give it to a room", fset.Position(f.Pos()), f.Name.Name)
+				}
+			case "*rooms": // which txn embeds
+				if path != "rooms.go" {
+					t.Errorf("%s: %s is a method of all rooms: give it to one", fset.Position(f.Pos()), f.Name.Name)
 				}
 			}
 		}
@@ -325,6 +319,33 @@ func houseFiles(t *testing.T) (order []string, rooms map[string]string) {
 	return order, rooms
 }
 
+// houseSource returns the files of the package, parsed once for all tests of the house, which
+// only read them.
+func houseSource(t *testing.T) (*token.FileSet, map[string]*ast.File) {
+	t.Helper()
+	source, err := parsedHouse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source.fset, source.files
+}
+
+type houseCode struct {
+	fset  *token.FileSet
+	files map[string]*ast.File
+}
+
+var parsedHouse = sync.OnceValues(func() (*houseCode, error) {
+	names, err := filepath.Glob("*.go")
+	code := &houseCode{token.NewFileSet(), map[string]*ast.File{}}
+	for _, name := range names {
+		if code.files[name], err = parser.ParseFile(code.fset, name, nil, parser.SkipObjectResolution); err != nil {
+			return nil, err
+		}
+	}
+	return code, err
+})
+
 var houseLine = regexp.MustCompile(`^\t(\w+\.go)\s`)
 
 // houseUnit returns the name under which a file counts. The variants of a file for
@@ -348,20 +369,14 @@ var houseBuilds = []build.Context{
 // uses, and those names. Other packages are not loaded: a name that depends on a type
 // of theirs is not resolved, and does not count.
 func houseArrows(t *testing.T) map[string]map[string]map[string]bool {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fset := token.NewFileSet()
+	fset, files := houseSource(t)
 	parsed := map[string]*ast.File{}
 	arrows := map[string]map[string]map[string]bool{}
-	for _, name := range files {
+	for name, file := range files {
 		if strings.HasSuffix(name, "_test.go") || name == "doc.go" {
 			continue
 		}
-		if parsed[name], err = parser.ParseFile(fset, name, nil, parser.SkipObjectResolution); err != nil {
-			t.Fatal(err)
-		}
+		parsed[name] = file
 		arrows[houseUnit(name)] = map[string]map[string]bool{}
 	}
 	unit := func(pos token.Pos) string { return houseUnit(fset.Position(pos).Filename) }
@@ -406,8 +421,8 @@ func houseArrows(t *testing.T) map[string]map[string]map[string]bool {
 	for unit, to := range arrows {
 		delete(to, unit)
 	}
-	for _, name := range files {
-		if parsed[name] != nil && !checked[name] {
+	for name := range parsed {
+		if !checked[name] {
 			t.Errorf("%s is in none of the builds that are looked at", name)
 		}
 	}
