@@ -2,9 +2,7 @@ package main
 
 import (
 	"bytes"
-	"iter"
 	"math"
-	"slices"
 )
 
 // Erasing a customer takes away all that is personal, in one transaction (contract §12):
@@ -53,7 +51,7 @@ func (ms *mergesTxn) eraseOne(c *customer) (*customer, error) {
 	if err := ms.t.customers.moveProfile(c, after); err != nil {
 		return nil, err
 	}
-	for s, err := range ms.salesFrom(c.Sales.last()) {
+	for s, err := range ms.t.sales.chainFrom(c.Sales.last()) {
 		if err == nil && s.Comment != "" {
 			s.Comment = ""
 			err = ms.t.sales.save(s)
@@ -62,7 +60,7 @@ func (ms *mergesTxn) eraseOne(c *customer) (*customer, error) {
 			return nil, err
 		}
 	}
-	for x, err := range ms.redemptionsUntil(c.ID, math.MaxUint64) {
+	for x, err := range ms.t.rewards.until(c.ID, math.MaxUint64) {
 		if err == nil && x.Comment != "" {
 			x.Comment = ""
 			err = ms.t.put(ms.t.rewards.redemptionKey(x.Seq), x)
@@ -103,7 +101,7 @@ func (c *customer) isErased() bool {
 
 // eraseComments erases the comments of an account's movements.
 func (ms *mergesTxn) eraseComments(a *account) error {
-	for m, err := range ms.movementsFrom(a.Movements.last()) {
+	for m, err := range ms.t.points.chainFrom(a.Movements.last()) {
 		if err != nil {
 			return err
 		}
@@ -116,63 +114,4 @@ func (ms *mergesTxn) eraseComments(a *account) error {
 		}
 	}
 	return nil
-}
-
-// What belongs to one customer, newest first. A loop may change what it is given.
-
-// salesFrom yields the sale at seq and those before it in its chain. No sale is at 0.
-func (ms *mergesTxn) salesFrom(seq uint64) iter.Seq2[*sale, error] {
-	return func(yield func(*sale, error) bool) {
-		for seq != 0 {
-			s, err := ms.t.sales.at(seq)
-			if err == nil {
-				seq = s.Link.Prev
-			}
-			if !yield(s, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// movementsFrom yields the movement at seq and those before it in its chain. No movement
-// is at 0.
-func (ms *mergesTxn) movementsFrom(seq uint64) iter.Seq2[*movement, error] {
-	return func(yield func(*movement, error) bool) {
-		for seq != 0 {
-			m, err := ms.t.points.movement(seq)
-			if err == nil {
-				seq = m.Link.Prev
-			}
-			if !yield(m, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// redemptionsUntil yields the customer's redemptions up to seq last.
-func (ms *mergesTxn) redemptionsUntil(cust id, last uint64) iter.Seq2[*redemption, error] {
-	return func(yield func(*redemption, error) bool) {
-		sets := ms.t.rewards.redemptionsOfKey(cust)
-		end := slices.Clone(sets).u32(uint32(min(last/setBlock, math.MaxUint32))).after()
-		for e, err := range ms.t.Scan(sets, end, true) {
-			if err == nil && !isBlock(e.Value) {
-				err = unreadable(e.Key)
-			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for seq := range newestIn(tableRedemptionsOf.block(e.Key), toBitmap(e.Value)) {
-				if seq > last {
-					continue
-				}
-				x, err := ms.t.rewards.redemptionAt(seq)
-				if !yield(x, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
 }

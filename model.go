@@ -528,6 +528,22 @@ func (c *chain) last() uint64 {
 	return c.Path[0]
 }
 
+// chainFrom yields the record at seq and those before it in its chain, newest first. No record
+// is at 0. A loop may change what it is given.
+func chainFrom[T any](seq uint64, at func(seq uint64) (T, error), previous func(T) uint64) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for seq != 0 {
+			v, err := at(seq)
+			if err == nil {
+				seq = previous(v)
+			}
+			if !yield(v, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // append adds the record that will be at seq.
 func (c *chain) append(seq uint64) link {
 	l := link{N: c.N + 1, Prev: c.last()}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"iter"
 	"slices"
 	"strconv"
 )
@@ -239,6 +240,11 @@ func (pt *pointsTxn) listMovements(c *customer, prog *program, p page, keep func
 		seq = m.Link.Prev
 	}
 	return list, total, nil
+}
+
+// chainFrom yields the movement at seq and those before it in its chain.
+func (pt *pointsTxn) chainFrom(seq uint64) iter.Seq2[*movement, error] {
+	return chainFrom(seq, pt.movement, func(m *movement) uint64 { return m.Link.Prev })
 }
 
 // emitMovement adds the event of a movement to the feed. A Merge has none: nobody's points changed.

@@ -155,7 +155,7 @@ func (x *personExport) account(t *txn, b []byte) ([]byte, error) {
 }
 
 func (x *personExport) movement(t *txn, b []byte) ([]byte, error) {
-	for m, err := range t.merges.movementsFrom(x.movements) {
+	for m, err := range t.points.chainFrom(x.movements) {
 		if err != nil {
 			return nil, err
 		}
@@ -168,7 +168,7 @@ func (x *personExport) movement(t *txn, b []byte) ([]byte, error) {
 }
 
 func (x *personExport) sale(t *txn, b []byte) ([]byte, error) {
-	for s, err := range t.merges.salesFrom(x.sales) {
+	for s, err := range t.sales.chainFrom(x.sales) {
 		if err != nil {
 			return nil, err
 		}
@@ -180,7 +180,7 @@ func (x *personExport) sale(t *txn, b []byte) ([]byte, error) {
 }
 
 func (x *personExport) redemption(t *txn, b []byte) ([]byte, error) {
-	for r, err := range t.merges.redemptionsUntil(x.family[x.person].ID, x.redemptions) {
+	for r, err := range t.rewards.until(x.family[x.person].ID, x.redemptions) {
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"iter"
 	"maps"
+	"math"
 	"math/bits"
 	"slices"
 	"strings"
@@ -61,6 +62,33 @@ func (rw *rewardsTxn) setsOf(x *redemption) iter.Seq2[table, key] {
 			yield(tableRedeemedRewards, rw.redeemedRewardKey(x.Reward).u32(uint32(block))) &&
 			yield(tableRedemptionState, rw.redemptionStateKey(status).u32(uint32(block))) &&
 			(!x.lapses() || yield(tableVoucherExpiries, rw.expiriesKey(block).instant(x.Expires)))
+	}
+}
+
+// until yields a customer's redemptions up to seq last, newest first. A loop may change what it
+// is given.
+func (rw *rewardsTxn) until(cust id, last uint64) iter.Seq2[*redemption, error] {
+	return func(yield func(*redemption, error) bool) {
+		sets := rw.redemptionsOfKey(cust)
+		end := slices.Clone(sets).u32(uint32(min(last/setBlock, math.MaxUint32))).after()
+		for e, err := range rw.t.Scan(sets, end, true) {
+			if err == nil && !isBlock(e.Value) {
+				err = unreadable(e.Key)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for seq := range newestIn(tableRedemptionsOf.block(e.Key), toBitmap(e.Value)) {
+				if seq > last {
+					continue
+				}
+				x, err := rw.redemptionAt(seq)
+				if !yield(x, err) || err != nil {
+					return
+				}
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/sha256"
+	"iter"
 	"slices"
 )
 
@@ -413,6 +414,11 @@ func (u *ruleUses) add(r *rule) error {
 func (u *ruleUses) drop() error {
 	days := u.t.points.partKey(u.a, partRuleUse)
 	return deleteRange(u.t, days, slices.Clone(days).day(u.day()-u.t.cfg.keptUseDays()), droppedAtOnce)
+}
+
+// chainFrom yields the sale at seq and those before it in its chain.
+func (sa *salesTxn) chainFrom(seq uint64) iter.Seq2[*sale, error] {
+	return chainFrom(seq, sa.at, func(s *sale) uint64 { return s.Link.Prev })
 }
 
 // countSale adds a sale to the tally.
