@@ -265,7 +265,7 @@ func (a *auditTxn) entry(seq uint64) (*auditEntry, error) {
 	return e, nil
 }
 
-// A change is one difference that applying a document makes.
+// A change is one difference: what an entry of the audit log tells, or applying a document makes.
 type change struct {
 	Path string `json:"path"`
 	From any    `json:"from"` // nil: added

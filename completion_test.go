@@ -115,7 +115,7 @@ func TestCompletionSourced(t *testing.T) {
 		few + "autoload -Uz compinit && compinit -D; source <(cat " + file + "); print ${_comps[sello]}",
 		few + "fpath=(" + s.dir + " $fpath); autoload -Uz compinit && compinit -D -u; print ${_comps[sello]}",
 		"source " + file + "; print ${_comps[sello]}",
-	}[sized(0, 1):] {
+	}[sized(0, 1):] { // the first only in the long form
 		cmd := exec.Command(zsh, "-f", "-c", script)
 		cmd.Env = append(os.Environ(), "ZDOTDIR="+s.dir, "HOME="+s.dir)
 		if out, err := cmd.CombinedOutput(); err != nil || string(out) != "_sello\n" {

@@ -125,7 +125,8 @@ func (h *helper) stop() {
 // that has failed is never closed, so a helper leaks.
 const helperLife = 100
 
-// fewDamages is how many files the long form of TestDamage tries without -damage.n; the usual one half.
+// fewDamages is how many files the long form of TestDamage tries without -damage.n. The quick
+// form tries half of them.
 const fewDamages = 12
 
 // TestDamage damages files as a disk or a person may, and runs the commands on them. Each

@@ -276,7 +276,7 @@ func (t *txn) makeWritable() {
 
 // commit writes what the transaction has held back (see held).
 func (t *txn) commit() error {
-	if err := t.rooms.saveRooms(); err != nil {
+	if err := t.saveRooms(); err != nil {
 		return err
 	}
 	if !t.wrote {

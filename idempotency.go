@@ -288,7 +288,7 @@ func (rep *replaysTxn) first(keys []retryKey) (int, *replay, error) {
 	return 0, nil, nil
 }
 
-// keep keeps an answer under all keys. It stores the request of the first alone,
+// keep stores an answer under all keys. It stores the request of the first alone,
 // since no other key has a request to compare. The answer names the customers that the
 // transaction has shown.
 func (rep *replaysTxn) keep(keys []retryKey, status int, body []byte) error {

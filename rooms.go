@@ -9,7 +9,7 @@ type rooms struct {
 	saleLog saleLogTxn
 	feed    feedTxn
 
-	// These keep what they have read.
+	// These keep what they have read, or what the answer shows.
 	replays replaysTxn
 	seals   sealsTxn
 	merges  mergesTxn
