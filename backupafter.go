@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"sello/internal/host"
 )
 
 // -backup-after is a command that gets each good backup, to take it to another machine. It
@@ -168,7 +170,7 @@ func runCommand(ctx context.Context, output *tail, args []string) error {
 	})
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.WaitDelay = afterGrace
-	killAll := endGently(cmd)
+	killAll := host.EndGently(cmd)
 	err := cmd.Run()
 	switch {
 	case limited.Err() != nil:

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"sello/internal/host"
 )
 
 const (
@@ -26,7 +28,7 @@ func (d *diskSpace) watch(ctx context.Context, dir string, log *slog.Logger) {
 	tick := time.NewTicker(spaceInterval)
 	defer tick.Stop()
 	for {
-		if free, all, ok := roomOn(dir); ok {
+		if free, all, ok := host.Disk(dir); ok {
 			d.note(free, all, dir, log)
 		}
 		select {

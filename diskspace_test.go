@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"log/slog"
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -45,18 +44,5 @@ func TestDiskAlmostFull(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%s: %s, want %s", test.reason, got, test.want)
 		}
-	}
-}
-
-// TestRoomOn asks the system.
-func TestRoomOn(t *testing.T) {
-	t.Parallel()
-	free, all, ok := roomOn(t.TempDir())
-	known := runtime.GOOS == "linux" || runtime.GOOS == "darwin" || runtime.GOOS == "windows"
-	if ok != known || known && (free == 0 || free > all) {
-		t.Errorf("%d of %d, %t", free, all, ok)
-	}
-	if _, _, ok := roomOn("/no/such/directory"); ok {
-		t.Error("of no directory")
 	}
 }

@@ -73,15 +73,16 @@
 // A file uses only package-level names and methods that files above it in this
 // list define. TestHouseOrder checks this. Files of one room of the domain may use
 // each other's names, and tests are exempt; testdata/house.txt lists what does not keep
-// to the order yet. Files that differ by system or build tag count as one, under the name
-// without that ending.
+// to the order yet. Files that differ by build tag count as one, under the name without that
+// ending. None differs by system: that is for libraries.
 //
 // The libraries under internal/ know nothing of sello: contact (e-mail addresses and phone
 // numbers), tz (time zones), ordered (entries and merging), parallel (tasks on several
-// goroutines), metrics (counters, in the text format of Prometheus), qr (QR codes as SVG),
-// reference (a page from an OpenAPI document), webhook (signed deliveries) and disk; processtest
-// is for tests. Disk is the journaled bbolt file; its doc.go says how a write is stored, and
-// what is done behind bbolt's back.
+// goroutines), host (what each operating system is asked in another way), metrics (counters,
+// in the text format of Prometheus), qr (QR codes as SVG), reference (a page from an OpenAPI
+// document), webhook (signed deliveries) and disk; processtest is for tests. Disk is the
+// journaled bbolt file; its doc.go says how a write is stored, and what is done behind bbolt's
+// back.
 //
 // Two files could be libraries and are not. decimal.go is the vocabulary of the domain:
 // all rooms use its type, and its rounding and errors are the contract's. The limits and
@@ -116,7 +117,7 @@
 // # The clock
 //
 //	wallclock.go         whether the machine's clock is right
-//	machine.go           the system clock that it is read from
+//	machine.go           the machine that it is read from
 //
 // # The model
 //
@@ -271,7 +272,6 @@
 //	acceptance.go        what links lead to
 //	factors.go           how they change their second factors
 //	counts.go            what is counted of requests
-//	files_unix.go        open files and sockets, by system
 //	parts.go             bodies that are sent in parts
 //	reference.go         openapi.json, and the page made from it
 //	requestlog.go        the last requests of each organization, for the panel

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"sello/internal/host"
 )
 
 // sello doctor looks at a server, or at what one would find, and writes nothing. A running
@@ -203,7 +205,7 @@ func (d *doctor) disks() {
 		dirs = append(dirs, d.settings.BackupDir)
 	}
 	for _, dir := range dirs {
-		if free, all, ok := roomOn(dir); ok {
+		if free, all, ok := host.Disk(dir); ok {
 			d.disk(dir, free, all)
 		}
 	}

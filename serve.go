@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"sello/internal/disk"
+	"sello/internal/host"
 )
 
 func serveFlags(c *invocation) {
@@ -420,7 +421,7 @@ func (s *service) tellPanel(c *invocation, within *gate, background context.Cont
 
 // gate returns the listener of the public API, which bounds its connections.
 func (s *service) gate(c *invocation) *gate {
-	maxConns := max(min(c.maxConns, maxFiles()-reservedFiles), 1)
+	maxConns := max(min(c.maxConns, host.MaxFiles()-reservedFiles), 1)
 	if maxConns < c.maxConns {
 		s.log.Warn("fewer connections than asked for", "max", maxConns, "cause", "the limit of open files")
 	}

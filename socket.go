@@ -19,6 +19,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"sello/internal/host"
 )
 
 // operations returns every operation by its name.
@@ -118,7 +120,7 @@ func listenAdmin(file string) (net.Listener, error) {
 	// Some systems create the socket's file with the socket's own mode, so that it is
 	// never open to others. On the rest it has the umask's mode until Chmod below.
 	private := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-		return c.Control(makePrivate)
+		return c.Control(host.MakePrivate)
 	}}
 	l, err := private.Listen(context.Background(), "unix", p)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"sello/internal/host"
 )
 
 // The clock that sello uses (contract §11). A wall clock that is wrong by months
@@ -87,6 +89,19 @@ type reading struct {
 	wall time.Time
 	even time.Duration
 }
+
+// A systemClock is the machine's own clock.
+type systemClock struct{ start time.Time }
+
+func newSystemClock() systemClock { return systemClock{time.Now()} }
+
+func (m systemClock) read() reading {
+	now := time.Now()
+	return reading{now, now.Sub(m.start)}
+}
+
+func (systemClock) awake() (time.Duration, bool)    { return host.Awake() }
+func (systemClock) synchronized() (yes, known bool) { return host.Synchronized() }
 
 // A wallClock tells what moment it is. It is safe for concurrent use, and takes no
 // lock unless a look at the clock is due.

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package host
 
 import (
 	"math"
@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// maxFiles returns how many files and connections the process may have open.
-func maxFiles() int {
+// MaxFiles returns how many files and connections the process may have open.
+func MaxFiles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) > math.MaxInt32 {
 		return math.MaxInt32
@@ -17,9 +17,9 @@ func maxFiles() int {
 	return int(limit.Cur)
 }
 
-// endGently makes a command, with all that it starts, get SIGTERM when its context ends.
+// EndGently makes a command, with all that it starts, get SIGTERM when its context ends.
 // killAll ends what is left of it then.
-func endGently(cmd *exec.Cmd) (killAll func()) {
+func EndGently(cmd *exec.Cmd) (killAll func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	return func() {
@@ -29,6 +29,6 @@ func endGently(cmd *exec.Cmd) (killAll func()) {
 	}
 }
 
-// makePrivate sets the mode of a socket that has no name yet to 0600, where the
+// MakePrivate sets the mode of a socket that has no name yet to 0600, where the
 // system can.
-func makePrivate(fd uintptr) { syscall.Fchmod(int(fd), 0o600) }
+func MakePrivate(fd uintptr) { syscall.Fchmod(int(fd), 0o600) }

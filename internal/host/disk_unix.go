@@ -1,12 +1,12 @@
 //go:build linux || darwin
 
-package main
+package host
 
 import "syscall"
 
-// roomOn returns how many bytes of the disk of a directory are free for this user, and how
-// many it has.
-func roomOn(dir string) (free, all uint64, ok bool) {
+// Disk returns how many bytes of the disk of a directory are free for this user, and how
+// many it has. ok is false where the system does not tell.
+func Disk(dir string) (free, size uint64, ok bool) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
 		return 0, 0, false

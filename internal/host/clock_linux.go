@@ -1,4 +1,4 @@
-package main
+package host
 
 import (
 	"syscall"
@@ -6,25 +6,19 @@ import (
 	"unsafe"
 )
 
-// A systemClock is the machine's own clock.
-type systemClock struct{ start time.Time }
-
-func newSystemClock() systemClock { return systemClock{time.Now()} }
-
-func (m systemClock) read() reading {
-	now := time.Now()
-	return reading{now, now.Sub(m.start)}
-}
-
-// awake reads CLOCK_BOOTTIME. Go's own monotonic clock stands still in a suspend.
-func (systemClock) awake() (time.Duration, bool) {
+// Awake returns how long the machine has been up, with the time that it slept. It reads
+// CLOCK_BOOTTIME: Go's own monotonic clock stands still in a suspend. ok is false where the
+// system has no such clock.
+func Awake() (up time.Duration, ok bool) {
 	const clockBoottime = 7
 	var since syscall.Timespec
 	_, _, fault := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&since)), 0)
 	return time.Duration(since.Nano()), fault == 0
 }
 
-func (systemClock) synchronized() (yes, known bool) {
+// Synchronized reports whether the kernel says that the clock is kept by time servers.
+// known is false where it does not tell.
+func Synchronized() (yes, known bool) {
 	const (
 		unsynchronized = 0x40 // STA_UNSYNC
 		timeError      = 5    // TIME_ERROR
