@@ -99,6 +99,7 @@ func TestReadAmountFaults(t *testing.T) {
 
 // TestReadWritten: whatever a format writes is read as the same decimal in that country.
 func TestReadWritten(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	random := rand.New(rand.NewPCG(20, 5))
 	for range repeats(20_000, 2_000, 1_000) {

@@ -13,6 +13,7 @@ import (
 // of a button can be read, also under the pointer, and bars are seen on their card.
 // Panel check 67.
 func TestBrand(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	colors := []color{black, white, {255, 0, 0}, {0, 255, 0}, {0, 0, 255}, {255, 255, 0}, {0, 255, 255}, {255, 0, 255}, {118, 118, 118}, {119, 119, 119}, darkCard}
 	random := rand.New(rand.NewPCG(20, 67))

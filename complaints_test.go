@@ -165,6 +165,7 @@ func TestTierAtItsThreshold(t *testing.T) {
 }
 
 func TestNoFloatNoiseInTotals(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	skipQuick(t)
 	s := newShop(t, setup{program: `"pointsDecimals":2,"rules":[` + onePer1 + `]`})

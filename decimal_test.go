@@ -292,6 +292,7 @@ func TestRoundRat(t *testing.T) {
 
 // TestRoundRatProperties checks the definition of each mode on random fractions.
 func TestRoundRatProperties(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {

@@ -480,6 +480,7 @@ func webhooksOf(n int) (list []any) {
 // TestSchemaLimits: the schema and the code both accept a value at a limit, and both
 // refuse the next one.
 func TestSchemaLimits(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	schema := readDocumentSchema(t)
 	for _, test := range limitCases {

@@ -201,6 +201,7 @@ var documentChanges = []struct {
 // TestReadDocument shows every fault of a document with the path in its message.
 // Each row replaces a part of the document that uses everything.
 func TestReadDocument(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	for _, test := range documentChanges {
 		t.Run(test.reason, func(t *testing.T) {

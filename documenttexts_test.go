@@ -103,6 +103,7 @@ func fieldFaults(t *testing.T) (texts []string) {
 // TestDocumentTexts: every fault and warning of a document, and every fault of a field, has its
 // text in English, with what is its own.
 func TestDocumentTexts(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	verbs := regexp.MustCompile(`%[sdq]`)
 	texts, ofFields := documentFaults(t), fieldFaults(t)

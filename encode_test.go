@@ -49,6 +49,7 @@ func TestAppendJSON(t *testing.T) {
 // TestAppendJSONString quotes every character up to U+FFFF, alone and between
 // others, and bytes that are not UTF-8.
 func TestAppendJSONString(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	check := func(s string) {
 		if got, want := string(appendJSONString([]byte("x"), s))+"\n", "x"+byReflection(t, s); got != want {

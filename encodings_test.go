@@ -8,6 +8,7 @@ import (
 
 // TestEncodings imports one name in each encoding, with and without a byte order mark.
 func TestEncodings(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	const text = "correo;nombre\nana@example.com;Ñandú €\n"
 	units := func(mark string, first, second int) string {
@@ -102,6 +103,7 @@ var plainWords = []string{
 // TestGuess: a file in MS-DOS's or Macintosh's encoding is refused by name, whatever single
 // word it has. One in Windows-1252 is read.
 func TestGuess(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	check := func(e encoding, text string) string {
 		out, ok := spell(e, text)

@@ -31,6 +31,7 @@ import (
 // TestHouseOrder fails where a file uses a name that a later file of doc.go's list
 // defines. The files of one room of the domain may use each other's names.
 func TestHouseOrder(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	order, rooms := houseFiles(t)
 	place := map[string]int{}
@@ -67,6 +68,7 @@ func TestHouseOrder(t *testing.T) {
 // TestHouseLibraries fails where a file under internal/ has a word of the product,
 // and where a file that is no test imports bbolt outside internal/disk.
 func TestHouseLibraries(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	var importers []string
 	err := fs.WalkDir(os.DirFS("."), ".", func(path string, d fs.DirEntry, err error) error {
@@ -117,6 +119,7 @@ const (
 // TestHouseSizes fails where a file of the product or of a library, or a function
 // in one, is too long to be read in one go. Tests may be longer.
 func TestHouseSizes(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -169,6 +172,7 @@ var promoting = []string{"docControls", "saleTableView"}
 // TestHouseEmbedding fails where a struct of the product or of its tests embeds a type with
 // more methods than that.
 func TestHouseEmbedding(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	fset, parsed := houseSource(t)
 	var files []*ast.File
@@ -225,6 +229,7 @@ var txnFiles = []string{"config.go", "creator.go", "engine.go", "latest.go"}
 // TestHouseTxn fails where another file gives txn a method: it belongs to a room (rooms.go),
 // or is a function that takes a txn.
 func TestHouseTxn(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	fset, files := houseSource(t)
 	found := map[string]bool{}

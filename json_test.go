@@ -210,6 +210,7 @@ func TestObjectMembers(t *testing.T) {
 // TestParseObjectHostile checks that bodies of the largest size that are made to
 // be slow are read within 2 seconds.
 func TestParseObjectHostile(t *testing.T) {
+	skipRace(t)
 	const size = 1 << 20
 	filled := func(start, end string, part func(i int) string) []byte {
 		b := append(make([]byte, 0, size+64), start...)

@@ -285,6 +285,7 @@ func TestAuditValues(t *testing.T) {
 // TestAuditWords: the page has words for each field of a document and each that the domain
 // tells the audit log of, and for each word that a field of a document may have.
 func TestAuditWords(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	format := newFormat(t, "MX", "es", "MXN")
 	frames := []*pageData{{format: format, Lang: speaking("es")}, {format: format, Lang: speaking("en")}}

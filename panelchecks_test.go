@@ -330,6 +330,7 @@ var (
 // TestPanelChecks holds docs/panel-checks.md and the comments of tests together: each of the 71
 // checks is there once, and the tests that it names bear its number.
 func TestPanelChecks(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	named, borne := map[string][]string{}, map[string][]string{}
 	rows := checkRow.FindAllStringSubmatch(readText(t, "docs/panel-checks.md"), -1)

@@ -22,6 +22,7 @@ type recipe struct {
 // last one and more than three fifths of all: the recipe names them; globs count for
 // testdata only. Each file that it names has the model, the row that follows "As".
 func TestRecipes(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	texts := recipeTexts(t)
 	source := ""

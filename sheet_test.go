@@ -338,6 +338,7 @@ func TestRowFaults(t *testing.T) {
 // TestSheetEncodings reads a list of customers as spreadsheets of MS-DOS and of the Macintosh
 // save it. Without -encoding it is refused, since Windows-1252 has these bytes too.
 func TestSheetEncodings(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	const whole = "María José,Núñez,maria@example.com,+525512345678,00017,1990-02-28\nÍñigo,García; hijo,inigo@example.com,,00018,\n" +
 		"\"Ana \"\"Anita\"\"\",\"López, viuda de Peña\",,+525512345679,,\nGünther,O'Brien,gunther@example.com,,A-1,1985-11-30\nÇelik,Büro,celik@example.com,,,\n"

@@ -436,6 +436,15 @@ func skipQuick(t testing.TB) {
 	}
 }
 
+// skipRace skips a test of one goroutine that takes long with the race detector, which has
+// nothing to see there.
+func skipRace(t testing.TB) {
+	t.Helper()
+	if processtest.RaceDetector {
+		t.Skip("one goroutine: not with -race")
+	}
+}
+
 // skipUsual skips what only the long form does: controls, which break the server on purpose to
 // see that a test would notice.
 func skipUsual(t testing.TB) {

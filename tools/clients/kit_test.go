@@ -51,6 +51,16 @@ var buildSello = sync.OnceValues(func() (string, error) {
 	return path, err
 })
 
+// findChromium returns its path. Debian's build of it without a window takes half the
+// time; the long form uses the whole browser.
+func findChromium(t *testing.T) string {
+	t.Helper()
+	if path, err := exec.LookPath("chromium-headless-shell"); err == nil && os.Getenv("SELLO_TEST_LONG") == "" {
+		return path
+	}
+	return need(t, "chromium", "chromium or chromium-headless-shell")
+}
+
 // need returns the path of a program, and skips the test where it is missing.
 func need(t *testing.T, program, debian string) string {
 	t.Helper()

@@ -14,7 +14,7 @@ import (
 // details without scripts. SELLO_SCREENSHOTS is a directory for screenshots.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	chromium := need(t, "chromium", "chromium")
+	chromium := findChromium(t)
 	dir := packages(t)
 	screenshots := os.Getenv("SELLO_SCREENSHOTS")
 	if screenshots == "" {

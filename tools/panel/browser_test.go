@@ -144,7 +144,7 @@ func callBrowser[P, R any](p *tab, command cdp.Command[P, R], params P) R {
 // open makes a tab in a browser of its own. base is what paths are of.
 func open(t *testing.T, base string, settings ...setting) *tab {
 	t.Helper()
-	parent, err := startChromium(need(t, "chromium", "chromium"))
+	parent, err := startChromium(findChromium(t))
 	if err != nil {
 		t.Fatalf("chromium: %v", err)
 	}
@@ -486,6 +486,16 @@ var yes = ptr(true)
 func quoted(text string) string {
 	b, _ := json.Marshal(text)
 	return string(b)
+}
+
+// findChromium returns its path. Debian's build of it without a window takes half the
+// time; the long form uses the whole browser.
+func findChromium(t *testing.T) string {
+	t.Helper()
+	if path, err := exec.LookPath("chromium-headless-shell"); err == nil && !long() {
+		return path
+	}
+	return need(t, "chromium", "chromium or chromium-headless-shell")
 }
 
 // need returns the path of a program, and skips the test where it is missing.

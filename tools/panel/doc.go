@@ -13,6 +13,6 @@
 //	go test -run TestPictures -pictures   makes docs/images anew
 //
 //	SELLO_SCREENSHOTS=DIR  where a failed test leaves pictures of its pages
-//	SELLO_TEST_LONG=1      the long forms: each page in all looks and loaded at all sizes, each
-//	                       form sent from both places
+//	SELLO_TEST_LONG=1      the long forms: the whole browser, each page in all looks and loaded at
+//	                       all sizes, each form sent from both places
 package panel
