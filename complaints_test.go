@@ -165,9 +165,8 @@ func TestTierAtItsThreshold(t *testing.T) {
 }
 
 func TestNoFloatNoiseInTotals(t *testing.T) {
-	skipRace(t)
 	t.Parallel()
-	skipQuick(t)
+	skipShort(t)
 	s := newShop(t, setup{program: `"pointsDecimals":2,"rules":[` + onePer1 + `]`})
 	ana := s.customer("ana")
 	s.buy(ana, "0.1")

@@ -11,7 +11,7 @@ import (
 // TestCompletion completes in bash what people type.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
-	skipQuick(t)
+	skipShort(t)
 	s := newTill(t)
 	bash, err := exec.LookPath("bash")
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 
 // TestExportImportsAgain exports an organization and imports the files into another store.
 func TestExportImportsAgain(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	from, to := newRetailShop(t), newRetailShop(t)
 	from.importFile(t, importCustomers, "testdata/retail/customers.csv")

@@ -223,7 +223,7 @@ func (s *till) demo(flags string) (*running, *demoStarted) {
 // TestDemoLink: the link that the demo prints logs its owner in when its button is pressed, as
 // often as wanted, until the demo ends; not an owner who is out.
 func TestDemoLink(t *testing.T) {
-	skipQuick(t)
+	skipShort(t)
 	s := newTill(t)
 	server, started := s.demo("")
 	if started.Password == "" || started.Email != "elena@example.com" || started.File != s.env["SELLO_DB"] {

@@ -241,6 +241,7 @@ func TestEraseOneOfTwo(t *testing.T) {
 // TestEraseBreaksTotals: after an erasure statistics of what happened are as they were, and
 // so are balances, the ledger and what `verify -since` compares.
 func TestEraseBreaksTotals(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	b := bare(t)
 	rest := b.servedShop.shop.customer("queda")

@@ -29,6 +29,7 @@ func newRetailShop(t *testing.T) *shop {
 // customer with a recomputation from the files that shares no code with the
 // engine, on whole numbers of cents and points.
 func TestImportRetail(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	s := newRetailShop(t)
 	report, _ := s.importFile(t, importCustomers, "testdata/retail/customers.csv")

@@ -83,7 +83,7 @@ func TestImportBroken(t *testing.T) {
 // TestImportIndexes imports more customers than may wait for the search index.
 func TestImportIndexes(t *testing.T) {
 	t.Parallel()
-	skipQuick(t)
+	skipShort(t)
 	s := newRetailShop(t)
 	indexed := func() uint64 {
 		return ask(s, func(t *txn) (uint64, error) { return t.search.indexed() })

@@ -11,7 +11,7 @@ import (
 // sums right. It checks that verify names the first movement that was changed.
 func TestLedgerBroken(t *testing.T) {
 	t.Parallel()
-	skipQuick(t)
+	skipShort(t)
 	s := newRichShop(t)
 	all := s.entries()
 	honest, err := verifyWith(s.engine.sizes, all, s.clock, nil)

@@ -132,7 +132,7 @@ func (w *formWorld) checkBalance(f *format, page string, api *httptest.ResponseR
 // Panel check 42.
 func TestPanelForeign(t *testing.T) {
 	t.Parallel()
-	skipQuick(t)
+	skipShort(t)
 	w := newFormWorld(t)
 	theirs := w.elsewhere()
 	made := map[string]string{}

@@ -316,7 +316,7 @@ func TestDevelopmentAudit(t *testing.T) {
 // organization and with what another one has, against the table of permissions.
 func TestDevelopmentRoles(t *testing.T) {
 	t.Parallel()
-	skipQuick(t)
+	skipShort(t)
 	s := newShop(t, setup{also: `"webhooks":[{"key":"crm","url":"http://127.0.0.1:1/x","events":["customer.*"],"status":"Active"}]`})
 	s.apply(bytes.ReplaceAll(setup{also: `"webhooks":[{"key":"ajeno","url":"http://127.0.0.1:1/x","events":["customer.*"],"status":"Active"}]`}.document(), []byte("cafe-luna"), []byte("otra")))
 	foreign, err := s.admin().createKey(t.Context(), keyRequest{Org: "otra", Name: "Caja"})

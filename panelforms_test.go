@@ -360,7 +360,7 @@ func TestPanelForms(t *testing.T) {
 // Panel checks 31 and 60.
 func TestPanelFormsAudited(t *testing.T) {
 	t.Parallel()
-	skipQuick(t)
+	skipShort(t)
 	for _, f := range panelForms() {
 		t.Run(f.path, func(t *testing.T) {
 			t.Parallel()

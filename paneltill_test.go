@@ -378,7 +378,7 @@ func TestTillContacts(t *testing.T) {
 // says so where it does not.
 func TestReturnsAmongMany(t *testing.T) {
 	t.Parallel()
-	skipQuick(t)
+	skipShort(t)
 	skipUnderRace(t)
 	s := newPanelShop(t, panelSetup)
 	ana := s.shop.customer("ana")

@@ -14,7 +14,7 @@ import (
 // sweep may change nothing but the ledger.
 func TestAccounts(t *testing.T) {
 	t.Parallel()
-	skipQuick(t)
+	skipShort(t)
 	histories(t, 1000, func(t *testing.T, rnd *rand.Rand) {
 		h := newHistory(t, rnd)
 		for range 1 + rnd.IntN(20) {

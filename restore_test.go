@@ -59,7 +59,7 @@ func TestRestore(t *testing.T) {
 // TestRestoreRefusals: each leaves the file as it was, and says why in one line.
 func TestRestoreRefusals(t *testing.T) {
 	t.Parallel()
-	skipQuick(t)
+	skipShort(t)
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
 	s.ok("import customers " + s.file("c.csv", "email,phoneNumber\nana@example.com,\n"))

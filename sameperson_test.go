@@ -81,7 +81,7 @@ func TestImportSomebodyElse(t *testing.T) {
 // and parts lie between.
 func TestImportSomebodyElseBatch(t *testing.T) {
 	t.Parallel()
-	skipQuick(t)
+	skipShort(t)
 	var text strings.Builder
 	text.WriteString("correo,teléfono\n")
 	for i := range importBatch + importPartRows {

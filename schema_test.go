@@ -463,7 +463,7 @@ func allEntries(tx Tx) (all []Entry, err error) {
 // state of a migration that is to go on.
 func TestSchemaUnreadable(t *testing.T) {
 	t.Parallel()
-	skipQuick(t)
+	skipShort(t)
 	path := unpackFile(t, thisSchema)
 	makeOlder(t, path, schemaState{version: schemaVersion - 1})
 	e, s := olderEngine(t, path)

@@ -114,7 +114,7 @@ func TestServeNowhere(t *testing.T) {
 // TestDemoLeavesAlone starts the demo again on its file, whose sample was changed meanwhile.
 // The demo adds a key and changes nothing else.
 func TestDemoLeavesAlone(t *testing.T) {
-	skipQuick(t)
+	skipShort(t)
 	s := newTill(t)
 	first, out := s.start("demo -json")
 	if err := json.NewDecoder(out).Decode(new(demoStarted)); err != nil {

@@ -17,7 +17,7 @@ import (
 // every account must have the standing of its model.
 func TestProgramsTogether(t *testing.T) {
 	t.Parallel()
-	skipQuick(t)
+	skipShort(t)
 	histories(t, 300, func(t *testing.T, rnd *rand.Rand) {
 		h := newTogether(t, rnd)
 		for range 1 + rnd.IntN(20) {

@@ -15,6 +15,7 @@ import (
 // TestStatistics compares answers for random spans with a plain count over
 // all records.
 func TestStatistics(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	s := newRetailShop(t)
 	s.importFile(t, importCustomers, "testdata/retail/customers.csv")

@@ -251,7 +251,7 @@ func TestVerifySeesUndone(t *testing.T) {
 // TestUndoneExternalID: the externalId of a purchase that was returned whole is free.
 func TestUndoneExternalID(t *testing.T) {
 	t.Parallel()
-	skipQuick(t)
+	skipShort(t)
 	const sale, other, back = `"totalAmount":1500`, `"totalAmount":150`, `"type":"Return","totalAmount":1500`
 	for _, test := range []struct {
 		reason, setting string // "": both

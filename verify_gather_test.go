@@ -116,7 +116,7 @@ func TestVerifyOnePass(t *testing.T) {
 // is not the sale's own. verify reports both.
 func TestVerifySellers(t *testing.T) {
 	t.Parallel()
-	skipQuick(t)
+	skipShort(t)
 	s := newRichShop(t)
 	changed := 0
 	for i, e := range s.entries() {
@@ -152,7 +152,7 @@ func TestVerifySellers(t *testing.T) {
 // sello's. verify reports each, although it compares their tables by content.
 func TestVerifySpelling(t *testing.T) {
 	t.Parallel()
-	skipQuick(t)
+	skipShort(t)
 	s := newRichShop(t)
 	all := s.entries()
 	spelled := map[string]bool{}
@@ -226,6 +226,7 @@ func crowdedShop(t *testing.T, customers int) *shop {
 // TestVerifyRounds verifies customers in one round of gathering or more. The records have
 // room, so no movement and no sale is looked up.
 func TestVerifyRounds(t *testing.T) {
+	skipRace(t)
 	t.Parallel()
 	s := crowdedShop(t, 1100)
 	all := s.entries()

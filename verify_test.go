@@ -259,7 +259,7 @@ func TestVerifySeesMissing(t *testing.T) {
 
 func TestVerifySeesStrays(t *testing.T) {
 	t.Parallel()
-	skipQuick(t)
+	skipShort(t)
 	s := newRichShop(t)
 	all := s.entries()
 	for _, i := range someEntries(all, entryStep()) {

@@ -58,7 +58,7 @@ func TestDiskInWords(t *testing.T) {
 // TestDamagedInWords checks that commands describe the damage of real files in Spanish.
 func TestDamagedInWords(t *testing.T) {
 	t.Parallel()
-	skipQuick(t)
+	skipShort(t)
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
 	path := s.env["SELLO_DB"]
