@@ -392,6 +392,11 @@ func TestPlanWithoutAPI(t *testing.T) {
 		if menu(as) {
 			t.Errorf("the menu of %s has the area", as)
 		}
+		if at, w := "/panel", d.panelShop.get(as, "/panel"); w.Code == http.StatusSeeOther {
+			if at = w.Header().Get("Location"); d.panelShop.get(as, at).Code != http.StatusOK {
+				t.Errorf("the home page leads %s to %s", as, at)
+			}
+		}
 	}
 	if w := d.panelShop.get(roleOwner, auditPath); w.Code != http.StatusOK || strings.Contains(w.Body.String(), developmentPath) {
 		t.Errorf("the audit log leads to the area: %d", w.Code)

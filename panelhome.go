@@ -133,7 +133,7 @@ func (v *panelRequest) otherTiles(t *txn, view *homeView) error {
 // firstPlace leads to what the member is here for.
 func (v *panelRequest) firstPlace() redirection {
 	for _, place := range v.panel.places {
-		if place.path != "/panel" && v.sees(place.need, place.part) {
+		if place.path != "/panel" && v.opens(place) {
 			return redirection{place.path}
 		}
 	}

@@ -16,7 +16,7 @@ func (v *panelRequest) navigation() navigation {
 		return n
 	}
 	for i, place := range v.panel.places {
-		if v.sees(place.need, place.part) && v.hasPlace(place.path) {
+		if v.opens(place) {
 			n.open |= 1 << i
 			if v.route == place.path || place.path != "/panel" && strings.HasPrefix(v.route, place.path+"/") {
 				n.current = i

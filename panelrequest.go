@@ -194,6 +194,11 @@ func (v *panelRequest) hasPlace(route string) bool {
 	return v.planHasAPI() || v.may(operates) || route != developmentPath && !strings.HasPrefix(route, developmentPath+"/")
 }
 
+// opens reports whether the member may open a place.
+func (v *panelRequest) opens(place panelPlace) bool {
+	return v.sees(place.need, place.part) && v.hasPlace(place.path)
+}
+
 // planHasAPI reports whether the plan of the member's organization has API access.
 func (v *panelRequest) planHasAPI() bool { return v.cfg != nil && v.cfg.Organization.Plan.APIAccess }
 
