@@ -1,6 +1,7 @@
-// Opens a page in Chromium, light and dark, narrow and wide, and prints as JSON what is wrong
+// Opens a page in Chromium, light and narrow, dark and wide, and prints as JSON what is wrong
 // with it: violations of WCAG AA that axe finds, messages of the console, requests beside the
-// page's own, and text that does not fit the window.
+// page's own, and text that does not fit the window. SELLO_TEST_LONG=1 opens it dark and narrow,
+// light and wide too.
 //
 // Usage: node page.mjs CHROMIUM URL DIRECTORY, which gets screenshots
 import { readFileSync } from 'node:fs'
@@ -14,22 +15,22 @@ const wrong = []
 const looked = []
 
 const browser = await puppeteer.launch({ executablePath, timeout: 120_000, protocolTimeout: 600_000, args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] })
-for (const scheme of ['light', 'dark']) {
-  for (const width of [320, 1280]) {
-    const name = `${scheme}-${width}`
-    const page = await open(name, scheme, width)
-    await page.screenshot({ path: join(directory, `${name}.png`) })
-    await page.evaluate(() => document.querySelectorAll('details').forEach(details => { details.open = true }))
-    await page.evaluate(axe)
-    const found = await page.evaluate(() => window.axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'], resultTypes: ['violations'] }))
-    for (const v of found.violations) {
-      wrong.push(`${name}: ${v.id}: ${v.help}: ${v.nodes.length} times, such as ${v.nodes[0].html.slice(0, 200)} ${v.nodes[0].any[0]?.message ?? ''}`)
-    }
-    looked.push(`${name}: ${found.passes.length} rules of axe ${found.testEngine.version}`)
-    const beyond = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
-    if (beyond > 0) wrong.push(`${name}: ${beyond} pixels wider than the window`)
-    await page.close()
+const looks = [['light', 320], ['dark', 1280]]
+if (process.env.SELLO_TEST_LONG) looks.push(['dark', 320], ['light', 1280])
+for (const [scheme, width] of looks) {
+  const name = `${scheme}-${width}`
+  const page = await open(name, scheme, width)
+  await page.screenshot({ path: join(directory, `${name}.png`) })
+  await page.evaluate(() => document.querySelectorAll('details').forEach(details => { details.open = true }))
+  await page.evaluate(axe)
+  const found = await page.evaluate(() => window.axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'], resultTypes: ['violations'] }))
+  for (const v of found.violations) {
+    wrong.push(`${name}: ${v.id}: ${v.help}: ${v.nodes.length} times, such as ${v.nodes[0].html.slice(0, 200)} ${v.nodes[0].any[0]?.message ?? ''}`)
   }
+  looked.push(`${name}: ${found.passes.length} rules of axe ${found.testEngine.version}`)
+  const beyond = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+  if (beyond > 0) wrong.push(`${name}: ${beyond} pixels wider than the window`)
+  await page.close()
 }
 
 const page = await open('no scripts', 'light', 1280, false)
