@@ -383,7 +383,8 @@ func (s *File) writeWaiting(fn func(*bolt.Tx) error) error {
 }
 
 // finish brings everything into the file and reports whether the file is whole
-// without the journal. It is not if the disk is full or the store has failed.
+// without the journal. It is not if the disk is full. A File that has failed gets the cause,
+// which nobody may have seen: it can fail while the process stops.
 func (s *File) finish() (whole bool, err error) {
 	debug.SetPanicOnFault(true)
 	s.writing.Lock()
@@ -393,7 +394,7 @@ func (s *File) finish() (whole bool, err error) {
 	if s.journal == nil {
 		return true, nil
 	}
-	for !s.broken.Load() {
+	for s.broken.Load() == nil {
 		if s.frozen == nil {
 			if s.active.count == 0 {
 				s.unshare()
@@ -421,5 +422,5 @@ func (s *File) finish() (whole bool, err error) {
 			return false, err
 		}
 	}
-	return false, nil
+	return false, *s.broken.Load()
 }

@@ -53,7 +53,7 @@ type File struct {
 	records atomic.Uint64             // of the journal's newest generation
 	wake    chan struct{}             // signals that there is something for checkpoints to do
 
-	broken atomic.Bool
+	broken atomic.Pointer[error] // the cause of a failure; nil: the File has not failed
 	failed chan error // one error, when it breaks
 
 	inventory *inventory // of the file; only the checkpoint changes it
@@ -369,7 +369,7 @@ func (s *File) Commit(changes []ordered.Change) (err error) {
 	switch {
 	case s.state.Load() == nil:
 		return ErrClosed
-	case s.broken.Load():
+	case s.broken.Load() != nil:
 		return ErrFailed
 	case s.opts.ReadOnly:
 		return ErrReadOnly
@@ -386,7 +386,7 @@ func (s *File) judge(err *error) {
 
 // fail fails the File because of err. Only the first call has an effect.
 func (s *File) fail(err error) {
-	if s.broken.CompareAndSwap(false, true) {
+	if s.broken.CompareAndSwap(nil, &err) {
 		s.failed <- err
 	}
 }
@@ -401,7 +401,8 @@ func (s *File) Failed() <-chan error { return s.failed }
 func (s *File) Path() string { return s.path }
 
 // Close brings the journal into the file, which is then whole alone. No commit may
-// follow or be under way. Close waits for Views under way. With ReadOnly it is Leave.
+// follow or be under way. Close waits for Views under way. With ReadOnly it is Leave. After a
+// failure it returns the error of Failed, and leaves the journal.
 func (s *File) Close() error {
 	if s.opts.ReadOnly {
 		return s.Leave()

@@ -334,8 +334,8 @@ func TestFileGone(t *testing.T) {
 				t.Errorf("Update: %v, want %v", err, ErrUnavailable)
 			}
 			if test.name != "cut short" { // where reads fault
-				if err := s.Close(); err != nil {
-					t.Errorf("Close: %v", err)
+				if err := s.Close(); err == nil || !strings.HasSuffix(err.Error(), test.want) {
+					t.Errorf("Close: %v, want %s", err, test.want)
 				}
 				return
 			}

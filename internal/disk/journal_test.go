@@ -472,6 +472,23 @@ func TestJournalHeaderFull(t *testing.T) {
 	checkContents(t, testStore(t, image, Options{}), map[string]string{"a": "1", "b": "2"})
 }
 
+// TestCloseFailed: a File that fails when nobody looks at Failed any more does not close as if
+// all were well, and keeps what was committed.
+func TestCloseFailed(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "store")
+	s, err := openStore(path, Options{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, s, "a", "1")
+	s.fail(syscall.EIO)
+	if err := s.Close(); !errors.Is(err, syscall.EIO) {
+		t.Errorf("Close: %v, want %v", err, syscall.EIO)
+	}
+	checkContents(t, testStore(t, path, Options{}), map[string]string{"a": "1"})
+}
+
 // An ailingFile cannot be written to.
 type ailingFile struct {
 	journalFile
@@ -487,7 +504,10 @@ func (f ailingFile) WriteAt(b []byte, at int64) (int, error) {
 func TestMarkFails(t *testing.T) {
 	t.Parallel()
 	for cause, fails := range map[error]bool{syscall.ENOSPC: false, syscall.EIO: true, syscall.EROFS: true} {
-		s := testStore(t, filepath.Join(t.TempDir(), "store"), Options{NoSync: true})
+		s, err := openStore(filepath.Join(t.TempDir(), "store"), Options{NoSync: true})
+		if err != nil {
+			t.Fatal(err)
+		}
 		mustPut(t, s, "a", "1")
 		s.writing.Lock()
 		whole := s.journal.files[1]
@@ -507,5 +527,8 @@ func TestMarkFails(t *testing.T) {
 		s.writing.Lock()
 		s.journal.files[1] = whole
 		s.writing.Unlock()
+		if err := s.Close(); errors.Is(err, cause) != fails {
+			t.Errorf("%v: Close: %v", cause, err)
+		}
 	}
 }

@@ -82,7 +82,7 @@ func (s *store) Update(_ context.Context, fn func(Tx) error) error {
 	if err != nil {
 		return err
 	}
-	if len(tx.writes) == 0 && !s.broken.Load() {
+	if len(tx.writes) == 0 && s.broken.Load() == nil {
 		return nil
 	}
 	var changes []ordered.Change

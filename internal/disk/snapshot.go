@@ -89,7 +89,7 @@ func (s *File) acquireInFile(ctx context.Context) (*fileState, error) {
 			return state, nil
 		case state.file != nil && state.file.whole && s.brought >= wanted && state.file.hold():
 			return &fileState{file: state.file}, nil
-		case s.full != nil || s.opts.ReadOnly || s.broken.Load() || s.closing.Load():
+		case s.full != nil || s.opts.ReadOnly || s.broken.Load() != nil || s.closing.Load():
 			s.mu.Unlock()
 			state, err := s.acquire()
 			s.mu.Lock()
