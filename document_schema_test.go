@@ -607,8 +607,8 @@ func TestSchemaOfDocument(t *testing.T) {
 	if out := s.ok("export"); strings.Contains(out, "$schema") {
 		t.Error(out)
 	}
-	within := strings.Replace(string(demoDocument), `"slug"`, `"$schema": "x", "slug"`, 1)
-	if code, _, errs := s.run("apply -", within); code != 1 || !strings.Contains(errs, "organization.$schema: campo desconocido") {
+	linked := strings.Replace(string(demoDocument), `"slug"`, `"$schema": "x", "slug"`, 1)
+	if code, _, errs := s.run("apply -", linked); code != 1 || !strings.Contains(errs, "organization.$schema: campo desconocido") {
 		t.Errorf("elsewhere it is no field: exit %d, %s", code, errs)
 	}
 }
