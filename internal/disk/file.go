@@ -54,7 +54,7 @@ type File struct {
 	wake    chan struct{}             // signals that there is something for checkpoints to do
 
 	broken atomic.Pointer[error] // the cause of a failure; nil: the File has not failed
-	failed chan error // one error, when it breaks
+	failed chan error            // one error, when it breaks
 
 	inventory *inventory // of the file; only the checkpoint changes it
 
