@@ -391,10 +391,10 @@ func (s *File) finish() (whole bool, err error) {
 	defer s.writing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.journal == nil {
-		return true, nil
-	}
 	for s.broken.Load() == nil {
+		if s.journal == nil {
+			return true, nil
+		}
 		if s.frozen == nil {
 			if s.active.count == 0 {
 				s.unshare()

@@ -487,6 +487,14 @@ func TestCloseFailed(t *testing.T) {
 		t.Errorf("Close: %v, want %v", err, syscall.EIO)
 	}
 	checkContents(t, testStore(t, path, Options{}), map[string]string{"a": "1"})
+
+	if s, err = openStore(filepath.Join(t.TempDir(), "unwritten"), Options{NoSync: true}); err != nil {
+		t.Fatal(err)
+	}
+	s.fail(syscall.EIO)
+	if err := s.Close(); !errors.Is(err, syscall.EIO) {
+		t.Errorf("Close without a journal: %v, want %v", err, syscall.EIO)
+	}
 }
 
 // An ailingFile cannot be written to.
