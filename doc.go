@@ -74,11 +74,11 @@
 // list define. TestHouseOrder checks this. Files of one room of the domain may use
 // each other's names, and tests are exempt; testdata/house.txt lists what does not keep
 // to the order yet. Files that differ by build tag count as one, under the name without that
-// ending. None differs by system: that is for libraries.
+// ending. None differs by system: what does is in a library.
 //
 // The libraries under internal/ know nothing of sello: contact (e-mail addresses and phone
 // numbers), tz (time zones), ordered (entries and merging), parallel (tasks on several
-// goroutines), host (what each operating system is asked in another way), metrics (counters,
+// goroutines), host (what is done differently on each operating system), metrics (counters,
 // in the text format of Prometheus), qr (QR codes as SVG), reference (a page from an OpenAPI
 // document), webhook (signed deliveries) and disk; processtest is for tests. Disk is the
 // journaled bbolt file; its doc.go says how a write is stored, and what is done behind bbolt's

@@ -1,3 +1,4 @@
-// Package host asks the operating system what Go's library asks in another way for each: the
-// room on a disk, the clock that counts sleep, the ends of a command.
+// Package host has what is done differently on each operating system, and is not in Go's
+// library: the room on a disk, the clock that counts sleep, the limit of open files, how a
+// command is ended.
 package host

@@ -488,8 +488,8 @@ func quoted(text string) string {
 	return string(b)
 }
 
-// findChromium returns its path. Debian's build without a window takes half the time; the long
-// form uses the whole browser.
+// findChromium returns the path of Chromium. Debian's build without a window takes half the time;
+// the long form uses the whole browser.
 func findChromium(t *testing.T) string {
 	t.Helper()
 	if path, err := exec.LookPath("chromium-headless-shell"); err == nil && !long() {
