@@ -143,7 +143,7 @@ func inventoryOf(b *bolt.Bucket) *inventory {
 // put stores a value of a length under key.
 func (f *bboltFile) put(b *bolt.Bucket, key []byte, length int) {
 	f.t.Helper()
-	f.must(b.Put(key, seal(key, bytes.Repeat([]byte{byte(f.rng.Uint32())}, length))))
+	f.must(b.Put(key, Seal(key, bytes.Repeat([]byte{byte(f.rng.Uint32())}, length))))
 }
 
 // deleteFrom deletes up to n entries from a key on.

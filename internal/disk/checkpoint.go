@@ -270,7 +270,7 @@ func bringIn(bucket *bolt.Bucket, before *pageTree, at *pageFinger, v *inventory
 		}
 		return bucket.Delete(key)
 	}
-	stored := seal(key, value)
+	stored := Seal(key, value)
 	v.add(stored)
 	return bucket.Put(key, stored)
 }

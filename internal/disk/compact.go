@@ -213,7 +213,7 @@ func fill(ctx context.Context, db *bolt.DB, f *os.File, entries iter.Seq2[ordere
 			bucket, filling = tx.Bucket([]byte(dataBucket)), wanted
 			bucket.FillPercent = wanted
 		}
-		stored := seal(e.Key, e.Value)
+		stored := Seal(e.Key, e.Value)
 		if err := bucket.Put(e.Key, stored); err != nil {
 			return found, err
 		}

@@ -25,9 +25,9 @@ func TestBackupCompares(t *testing.T) {
 		"":        func(b *bolt.Bucket) error { return nil },
 		"missing": func(b *bolt.Bucket) error { return b.Delete([]byte("b")) },
 		"last":    func(b *bolt.Bucket) error { return b.Delete([]byte("c")) },
-		"changed": func(b *bolt.Bucket) error { return b.Put([]byte("b"), seal([]byte("b"), []byte("1"))) },
+		"changed": func(b *bolt.Bucket) error { return b.Put([]byte("b"), Seal([]byte("b"), []byte("1"))) },
 		"flipped": func(b *bolt.Bucket) error { return b.Put([]byte("b"), []byte("12345")) },
-		"more":    func(b *bolt.Bucket) error { return b.Put([]byte("d"), seal([]byte("d"), nil)) },
+		"more":    func(b *bolt.Bucket) error { return b.Put([]byte("d"), Seal([]byte("d"), nil)) },
 	} {
 		made, err := s.Backup(t.Context(), filepath.Join(dir, "copy"+name))
 		if err != nil {

@@ -82,7 +82,7 @@ func (t *pageTree) kept(key string) (value []byte, err error) {
 	if err != nil || !ok {
 		return nil, err
 	}
-	return unseal([]byte(key), stored)
+	return Unseal([]byte(key), stored)
 }
 
 // setInventory writes the inventory.
@@ -102,7 +102,7 @@ func keep(tx *bolt.Tx, key string, value []byte) error {
 	if value == nil {
 		return bucket.Delete([]byte(key))
 	}
-	return bucket.Put([]byte(key), seal([]byte(key), value))
+	return bucket.Put([]byte(key), Seal([]byte(key), value))
 }
 
 // catch turns a panic in bbolt into ErrDamaged. It does the same with a fault on
@@ -114,15 +114,16 @@ func catch(err *error) {
 	}
 }
 
-// seal returns the stored form of value under key.
-func seal(key, value []byte) []byte {
+// Seal returns the stored form of value under key: its checksum and the value.
+func Seal(key, value []byte) []byte {
 	stored := make([]byte, 0, checksumSize+len(value))
 	stored = binary.BigEndian.AppendUint32(stored, checksum(key, value))
 	return append(stored, value...)
 }
 
-// unseal returns the value under key from its stored form, after checking the checksum.
-func unseal(key, stored []byte) ([]byte, error) {
+// Unseal returns the value under key from its stored form. The error is ErrDamaged if the checksum
+// is not theirs.
+func Unseal(key, stored []byte) ([]byte, error) {
 	if len(stored) >= checksumSize {
 		value := stored[checksumSize:len(stored):len(stored)]
 		if binary.BigEndian.Uint32(stored) == checksum(key, value) {

@@ -461,7 +461,7 @@ func TestFileOthers(t *testing.T) {
 		return func(tx *bolt.Tx) (err error) {
 			for _, name := range names {
 				b, createErr := tx.CreateBucket([]byte(name))
-				err = errors.Join(err, createErr, b.Put([]byte("a"), seal([]byte("a"), []byte("1"))))
+				err = errors.Join(err, createErr, b.Put([]byte("a"), Seal([]byte("a"), []byte("1"))))
 			}
 			return err
 		}

@@ -235,7 +235,7 @@ func stateOn(page *rawPage) (s journalState, err error) {
 	if !found {
 		return s, damagedPage(page.id, "does not say of which journal the file is")
 	}
-	value, err := unseal(key, page.value(i))
+	value, err := Unseal(key, page.value(i))
 	if err != nil {
 		return s, err
 	}
@@ -352,7 +352,7 @@ func (t *pageTree) unseal(p *rawPage, key, stored []byte) ([]byte, error) {
 	if t.proven && p.clean {
 		return stored[checksumSize:len(stored):len(stored)], nil
 	}
-	return unseal(key, stored)
+	return Unseal(key, stored)
 }
 
 // checkPlace returns an error if a page is not the one that is referred to, or is free.

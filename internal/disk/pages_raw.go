@@ -115,7 +115,7 @@ func (p *rawPage) sealed() bool {
 		if p.branch {
 			continue
 		}
-		if _, err := unseal(key, p.value(i)); err != nil {
+		if _, err := Unseal(key, p.value(i)); err != nil {
 			return false
 		}
 	}

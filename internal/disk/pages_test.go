@@ -295,7 +295,7 @@ func (t trustingTx) Get(key []byte) (value []byte, ok bool, err error) {
 	if stored == nil {
 		return nil, false, nil
 	}
-	value, err = unseal(key, stored)
+	value, err = Unseal(key, stored)
 	return value, err == nil, err
 }
 
@@ -331,8 +331,8 @@ func TestInventoryTells(t *testing.T) {
 	whole := readFile(t, path)
 	for _, change := range []func(*bolt.Bucket) error{
 		func(b *bolt.Bucket) error { return b.Delete([]byte("b")) },
-		func(b *bolt.Bucket) error { return b.Put([]byte("b"), seal([]byte("b"), []byte("0"))) },
-		func(b *bolt.Bucket) error { return b.Put([]byte("b2"), seal([]byte("b2"), nil)) },
+		func(b *bolt.Bucket) error { return b.Put([]byte("b"), Seal([]byte("b"), []byte("0"))) },
+		func(b *bolt.Bucket) error { return b.Put([]byte("b2"), Seal([]byte("b2"), nil)) },
 	} {
 		db, err := bolt.Open(path, 0o600, nil)
 		if err == nil {
@@ -440,7 +440,7 @@ func BenchmarkPagesGet(b *testing.B) {
 		between := time.Now()
 		for _, e := range f.want {
 			key, stored := cursor.Seek(e.Key)
-			if _, err := unseal(key, stored); err != nil {
+			if _, err := Unseal(key, stored); err != nil {
 				b.Fatal(err)
 			}
 		}
