@@ -15,7 +15,8 @@ import (
 // What every backend promises, and testStore checks:
 //
 //   - Transactions are serializable. View sees one committed state for its
-//     whole life; Update sees every update that returned before it began.
+//     whole life, one of between its call and its first read; Update and View see every
+//     update that returned before they began.
 //   - Update returning nil means that the writes are durable on disk.
 //   - Update returning an error means that nothing was written, with one
 //     exception: errUnavailable says that the outcome is unknown or that the

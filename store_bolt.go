@@ -84,7 +84,7 @@ func (s *boltStore) close(file func() error) error {
 func (s *boltStore) Failed() <-chan error { return s.queue.failed }
 
 // begin is called on the goroutine of the queue's writer.
-func (s *boltStore) begin() (batch, error) {
+func (s *boltStore) begin(batch) (batch, error) {
 	state, err := s.file.Snapshot()
 	if err != nil {
 		return nil, seamError(err)
@@ -116,7 +116,8 @@ func (b boltBatch) commit(changes []ordered.Change) error {
 	return seamError(b.file.Commit(changes))
 }
 
-func (b boltBatch) rollback() { b.Release() }
+func (b boltBatch) check() error { return nil } // one process has the file open
+func (b boltBatch) rollback()    { b.Release() }
 
 // A backendError is an error of Store with its cause. Its text is the cause's alone.
 type backendError struct{ is, cause error }

@@ -160,9 +160,9 @@ func BenchmarkUpdate(b *testing.B) {
 			}
 			defer s.Close()
 			begin, commits := s.queue.begin, 0
-			s.queue.begin = func() (batch, error) {
+			s.queue.begin = func(after batch) (batch, error) {
 				commits++
-				return begin()
+				return begin(after)
 			}
 			updates := make(chan int)
 			var wg sync.WaitGroup

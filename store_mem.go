@@ -54,7 +54,7 @@ func (s *memStore) Close() error {
 	return nil
 }
 
-func (s *memStore) begin() (batch, error) {
+func (s *memStore) begin(batch) (batch, error) {
 	return memBatch{*s.state.Load(), s}, nil
 }
 
@@ -133,4 +133,5 @@ func (b memBatch) commit(changes []ordered.Change) error {
 	return nil
 }
 
-func (memBatch) rollback() {}
+func (memBatch) check() error { return nil }
+func (memBatch) rollback()    {}

@@ -27,14 +27,19 @@ const (
 // A batch is what one group commit of a backend begins from. It ends with one
 // call of commit, or of rollback to store nothing.
 //
-// When begin or commit returns an error that wraps errUnavailable, nothing was
-// stored and a later batch may succeed: the disk is full, for example. After any
+// When begin, check or commit returns an error that wraps errUnavailable, a later batch may
+// succeed: the disk was full, for example. errTurnLost says that others have written what
+// the batch did not see: nothing was stored, and its functions are to run again. After any
 // other error the outcome is unknown.
 type batch interface {
 	Tx                                     // the last committed state, or a later one
 	commit(changes []ordered.Change) error // nil: they are durable, and part of the state from now on
+	check() error                          // nil: nobody has written anything that the batch did not see
 	rollback()
 }
+
+// errTurnLost is for the queue alone.
+var errTurnLost = errors.New("store: others have written")
 
 // A writeQueue implements Update for a backend. One goroutine, the writer, takes
 // every waiting update and runs the functions one after another into a group,
@@ -42,6 +47,9 @@ type batch interface {
 // commits a whole group and answers its updates. Meanwhile the writer fills the
 // next group, on top of the one being stored. No update waits for others to
 // come: a group is what arrived while the one before it was committed.
+//
+// Where other processes write to the same store, a group may lose its turn to one of theirs.
+// Then its functions run again, and so do those of the group filled meanwhile.
 //
 // A function that fails or panics does not affect the others. It is answered
 // after the commit like them: it may have failed because of what they wrote.
@@ -51,7 +59,9 @@ type batch interface {
 // After a backend error that leaves the outcome unknown the queue is broken: it
 // answers every update with errUnavailable and sends the error on failed.
 type writeQueue struct {
-	begin func() (batch, error) // called by the writer only
+	// begin is called by the writer only. The batch will be stored after the other one, which is
+	// being stored; nil: there is none.
+	begin func(after batch) (batch, error)
 
 	mu      sync.RWMutex // read-locked to send on waiting, locked to close it
 	closed  bool
@@ -79,6 +89,7 @@ type group struct {
 	batch  batch
 	calls  []*queuedCall
 	writes *overlay    // what the functions that succeeded wrote
+	lost   time.Time   // when one of the calls first lost its turn; zero: none has
 	failed atomic.Bool // whether the commit failed; set before the first answer
 }
 
@@ -104,7 +115,7 @@ func (g *group) answer(err error) {
 
 // newWriteQueue returns a queue in which at most limit updates wait. It must be
 // closed.
-func newWriteQueue(begin func() (batch, error), limit int) *writeQueue {
+func newWriteQueue(begin func(after batch) (batch, error), limit int) *writeQueue {
 	q := &writeQueue{
 		begin:    begin,
 		waiting:  make(chan *queuedCall, limit),
@@ -238,11 +249,49 @@ func (q *writeQueue) wait() {
 
 // settle ends the storing of a group. If that failed, the open group on top of it fails too.
 func (q *writeQueue) settle(err error) {
+	stored, open := q.storing, q.open
 	q.storing = nil
-	if err != nil && q.open != nil {
-		q.open.batch.rollback()
-		q.open.answer(err)
-		q.open = nil
+	if err == nil {
+		return
+	}
+	if q.open = nil; open != nil {
+		open.batch.rollback()
+	}
+	if err == errTurnLost {
+		q.runAgain(stored, open)
+	} else if open != nil {
+		open.answer(err)
+	}
+}
+
+// mostLost is how long a call may go on losing its turn.
+const mostLost = 5 * time.Second
+
+// runAgain makes one open group of those that have lost their turn. above, if not nil, was
+// filled on top of the other.
+func (q *writeQueue) runAgain(lost, above *group) {
+	since := lost.lost
+	if since.IsZero() {
+		since = time.Now()
+	}
+	calls := lost.calls
+	if above != nil {
+		calls = append(calls, above.calls...)
+	}
+	err := error(nil)
+	if time.Since(since) > mostLost {
+		err = fmt.Errorf("%w: others have been writing all the time", errUnavailable)
+	} else {
+		err = q.openGroup()
+	}
+	if err != nil {
+		(&group{calls: calls}).answer(err)
+		return
+	}
+	q.open.lost = since
+	for _, c := range calls {
+		c.panicked = nil
+		q.runIn(q.open, c)
 	}
 }
 
@@ -265,18 +314,21 @@ func (q *writeQueue) take(c *queuedCall, ok bool) {
 			return
 		}
 	}
-	g := q.open
-	g.calls = append(g.calls, c)
-	own := newOverlay(g.writes)
 	began := time.Now()
 	if !c.asked.IsZero() {
 		q.waits.Observe(began.Sub(c.asked))
 	}
-	if c.run(own) {
-		g.writes.absorb(own)
-	}
+	q.runIn(q.open, c)
 	if time.Since(began) > longTurn { // many of these in a row would delay small requests
 		runtime.Gosched()
+	}
+}
+
+// runIn runs an update in a group.
+func (q *writeQueue) runIn(g *group, c *queuedCall) {
+	g.calls = append(g.calls, c)
+	if own := newOverlay(g.writes); c.run(own) {
+		g.writes.absorb(own)
 	}
 }
 
@@ -285,7 +337,11 @@ func (q *writeQueue) openGroup() error {
 	if q.broken.Load() {
 		return errFailed
 	}
-	b, err := q.begin()
+	var after batch
+	if q.storing != nil {
+		after = q.storing.batch
+	}
+	b, err := q.begin(after)
 	if err != nil {
 		return q.judge(err)
 	}
@@ -305,7 +361,11 @@ func (q *writeQueue) handOver() {
 	g := q.open
 	q.open = nil
 	if len(g.calls) == 1 && len(q.waiting) == 0 {
-		g.answer(q.commit(g))
+		if err := q.commit(g); err == errTurnLost {
+			q.runAgain(g, nil)
+		} else {
+			g.answer(err)
+		}
 		return
 	}
 	q.storing = g
@@ -316,16 +376,18 @@ func (q *writeQueue) handOver() {
 func (q *writeQueue) store() {
 	for g := range q.groups {
 		err := q.commit(g)
-		g.answer(err)
+		if err != errTurnLost {
+			g.answer(err)
+		}
 		q.outcomes <- err
 	}
 }
 
 // commit stores what a group wrote.
 func (q *writeQueue) commit(g *group) error {
-	if len(g.writes.writes) == 0 {
-		g.batch.rollback()
-		return nil
+	if len(g.writes.writes) == 0 { // what its functions refused, they refused for what they read
+		defer g.batch.rollback()
+		return q.judge(g.batch.check())
 	}
 	if q.broken.Load() {
 		g.batch.rollback()
@@ -336,7 +398,7 @@ func (q *writeQueue) commit(g *group) error {
 
 // judge breaks the queue if a backend error leaves the outcome unknown.
 func (q *writeQueue) judge(err error) error {
-	if err != nil && !errors.Is(err, errUnavailable) && !errors.Is(err, errReadOnly) {
+	if err != nil && err != errTurnLost && !errors.Is(err, errUnavailable) && !errors.Is(err, errReadOnly) {
 		q.fail(err)
 		err = fmt.Errorf("%w: %w", errUnavailable, err)
 	}

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"sello/internal/ordered"
 )
@@ -38,7 +40,7 @@ func TestQueueErrors(t *testing.T) {
 			// No data race: the writer reads begin only after it has taken an update.
 			var once sync.Once
 			good, begun, gate := s.queue.begin, make(chan bool), make(chan bool)
-			s.queue.begin = func() (batch, error) {
+			s.queue.begin = func(after batch) (batch, error) {
 				once.Do(func() { close(begun) })
 				<-gate
 				return backend, backend.begin
@@ -88,6 +90,8 @@ type brokenBatch struct {
 
 func (b brokenBatch) commit([]ordered.Change) error { return b.end }
 
+func (b brokenBatch) check() error { return nil }
+
 func (b brokenBatch) rollback() { *b.rolledBack++ }
 
 // storingTwo returns a store that is committing a group of two updates, each of which
@@ -98,8 +102,8 @@ func storingTwo(t *testing.T) (s *memStore, calls []<-chan error, outcome chan<-
 	committing, told := make(chan bool), make(chan error)
 	good := s.queue.begin
 	first := 0
-	s.queue.begin = func() (batch, error) {
-		b, err := good()
+	s.queue.begin = func(after batch) (batch, error) {
+		b, err := good(after)
 		if first++; first == 1 {
 			b = slowBatch{b.(memBatch), committing, told}
 		}
@@ -204,10 +208,118 @@ func TestQueueReadsOnly(t *testing.T) {
 	s := newMemStore().(*memStore)
 	defer s.Close()
 	rolledBack := 0
-	s.queue.begin = func() (batch, error) { return brokenBatch{end: errTest, rolledBack: &rolledBack}, nil }
+	s.queue.begin = func(after batch) (batch, error) { return brokenBatch{end: errTest, rolledBack: &rolledBack}, nil }
 	if err := s.Update(t.Context(), func(Tx) error { return nil }); err != nil || rolledBack != 1 {
 		t.Errorf("error %v, rolled back %d times", err, rolledBack)
 	}
+}
+
+// A losingBatch loses its turn as often as losses says, and then commits. Whenever it loses,
+// somebody else has added one.
+type losingBatch struct {
+	memBatch
+	others *memStore // the same state
+	losses *int
+}
+
+func (b losingBatch) lose() error {
+	if *b.losses == 0 {
+		return nil
+	}
+	*b.losses--
+	if err := b.others.Update(context.Background(), addOne); err != nil {
+		return err
+	}
+	return errTurnLost
+}
+
+func (b losingBatch) check() error { return b.lose() }
+
+func (b losingBatch) commit(changes []ordered.Change) error {
+	if err := b.lose(); err != nil {
+		return err
+	}
+	return b.memBatch.commit(changes)
+}
+
+// losing returns a store that loses its turns to another one of the same state.
+func losing(losses *int) (s, others *memStore) {
+	others = newMemStore().(*memStore)
+	s = newMemStore().(*memStore)
+	s.queue.begin = func(batch) (batch, error) {
+		return losingBatch{memBatch{*others.state.Load(), others}, others, losses}, nil
+	}
+	return s, others
+}
+
+// TestQueueLostTurns loses turns to another process: of a single update, of a group with another
+// filled on top, and of one that writes nothing. Each function runs again on what the other
+// process has written.
+func TestQueueLostTurns(t *testing.T) {
+	t.Parallel()
+	losses := 3
+	s, others := losing(&losses)
+	defer s.Close()
+	defer others.Close()
+	if err := s.Update(t.Context(), addOne); err != nil {
+		t.Error(err)
+	}
+	checkNumber(t, others, 4) // three by the others
+
+	losses = 2
+	seen, err := updateStore(t.Context(), s, func(tx Tx) (uint64, error) {
+		n, err := getNumber(tx)
+		return n, errors.Join(err, errTest)
+	})
+	if err == nil || seen != 0 || losses != 0 {
+		t.Errorf("a refusal: %d, %v; %d turns left to lose", seen, err, losses)
+	}
+	losses = 1
+	got := uint64(0)
+	err = s.Update(t.Context(), func(tx Tx) (err error) { got, err = getNumber(tx); return err })
+	if err != nil || got != 7 {
+		t.Errorf("an update that only reads was told %d, %v; the others have made it 7", got, err)
+	}
+
+	losses = 40
+	release := occupy(t, s)
+	var calls []<-chan error
+	for range 3 * enoughCalls {
+		calls = append(calls, submitUpdate(t, s, addOne))
+	}
+	release()
+	for _, c := range calls {
+		if err := <-c; err != nil {
+			t.Error(err)
+		}
+	}
+	checkNumber(t, others, 7+40+3*enoughCalls)
+}
+
+// TestQueueLostForLong loses every turn: the update is told so after mostLost.
+func TestQueueLostForLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		losses := 1 << 30
+		s, others := losing(&losses)
+		s.queue.begin = func(batch) (batch, error) {
+			time.Sleep(time.Second)
+			return losingBatch{memBatch{*others.state.Load(), others}, others, &losses}, nil
+		}
+		began := time.Now()
+		if err := s.Update(t.Context(), addOne); !errors.Is(err, errUnavailable) || errors.Is(err, errBusy) {
+			t.Error(err)
+		}
+		if took := time.Since(began); took < mostLost || took > 2*mostLost {
+			t.Errorf("it took %v", took)
+		}
+		losses = 0
+		if err := s.Update(t.Context(), addOne); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+		s.Close()
+		others.Close()
+	})
 }
 
 // occupy keeps the writer of s busy until release is called.
@@ -271,6 +383,8 @@ func queueOf(t testing.TB, s Store) *writeQueue {
 		return s.queue
 	case *boltStore:
 		return s.queue
+	case interface{ writes() *writeQueue }: // behind a build tag
+		return s.writes()
 	case twiceStore:
 		return queueOf(t, s.Store)
 	case *flakyStore:

@@ -458,6 +458,9 @@ func testShared(t *testing.T, s Store) {
 	}
 	written := make(chan error, 1)
 	err := s.View(t.Context(), func(tx Tx) error {
+		if _, _, err := tx.Get([]byte("k")); err != nil { // from here on it is one state, at the latest
+			return err
+		}
 		txs := shares(tx, 4)
 		if len(txs) > 4 {
 			return fmt.Errorf("%d shares", len(txs))
