@@ -145,33 +145,43 @@ func (s *File) rebuildIn(ctx context.Context, f *os.File) (entries int, err erro
 	if err != nil {
 		return 0, err
 	}
+	entries, found, err := makeFile(ctx, f, s.inventory.entries, func() iter.Seq2[ordered.Entry, error] {
+		return from.scan([]byte{0}, nil, false)
+	}, s.opts.Dense)
+	if err == nil && *found != *s.inventory {
+		err = fmt.Errorf("%w: %d entries, and there should be %d, or others", ErrDamaged, found.entries, s.inventory.entries)
+	}
+	return entries, err
+}
+
+// makeFile makes a new file in f with entries, which come in order and of which there are about
+// so many. It asks for them a second time, to compare them with the file.
+func makeFile(ctx context.Context, f *os.File, about uint64, from func() iter.Seq2[ordered.Entry, error], dense string) (entries int, found *inventory, err error) {
 	if err := initFile(f.Name()); err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	db, err := bolt.Open(f.Name(), 0o600, &bolt.Options{
 		PageSize: pageSize, FreelistType: bolt.FreelistArrayType, NoSync: true, NoStatistics: true,
 	})
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	found, err := fill(ctx, db, f, telling(PartOf(ctx, 0, 0.6), from.scan([]byte{0}, nil, false), s.inventory), s.opts.Dense)
-	if err == nil && found != *s.inventory {
-		err = fmt.Errorf("%w: %d entries, and there should be %d, or others", ErrDamaged, found.entries, s.inventory.entries)
-	}
+	expected := &inventory{entries: about}
+	made, err := fill(ctx, db, f, telling(PartOf(ctx, 0, 0.6), from(), expected), dense)
 	if err == nil {
-		entries, err = compare(ctx, telling(PartOf(ctx, 0.6, 0.9), from.scan([]byte{0}, nil, false), s.inventory), db)
+		entries, err = compare(ctx, telling(PartOf(ctx, 0.6, 0.9), from(), expected), db)
 	}
 	var unused []uint64
 	if err == nil {
 		unused, err = unusedPages(db)
 	}
 	if err == nil {
-		err = checkPages(PartOf(ctx, 0.9, 1), db, &found)
+		err = checkPages(PartOf(ctx, 0.9, 1), db, &made)
 	}
 	if err := errors.Join(err, db.Close()); err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	return entries, zeroPages(&flushingWriter{ctx: ctx, file: f}, unused)
+	return entries, &made, zeroPages(&flushingWriter{ctx: ctx, file: f}, unused)
 }
 
 // fill puts entries, which come in order, into the empty db, and makes it a file that is

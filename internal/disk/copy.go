@@ -55,6 +55,26 @@ func (s *File) Backup(ctx context.Context, path string) (done *Copy, err error) 
 			err = fmt.Errorf("%s: %w", path, openError(err))
 		}
 	}()
+	return putFile(ctx, path, s.path, s.copyTo)
+}
+
+// Build makes a data file at path out of entries, which come in order and of which there are
+// about so many. It asks for them a second time, to compare them with the file. It replaces only
+// another data file that is not in use. Errors begin with path.
+func Build(ctx context.Context, path string, about uint64, entries func() iter.Seq2[ordered.Entry, error], dense string) (done *Copy, err error) {
+	done, err = putFile(ctx, path, "", func(ctx context.Context, f *os.File) (int, error) {
+		n, _, err := makeFile(ctx, f, about, entries, dense)
+		return n, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, openError(err))
+	}
+	return done, nil
+}
+
+// putFile has a data file written by write, and puts it at path, or where the symbolic link
+// there leads, once it is whole. It never replaces the file at own.
+func putFile(ctx context.Context, path, own string, write func(context.Context, *os.File) (entries int, err error)) (*Copy, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		target, err := filepath.EvalSymlinks(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -68,7 +88,7 @@ func (s *File) Backup(ctx context.Context, path string) (done *Copy, err error) 
 	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoDirectory
 	}
-	if err := s.mayReplace(path); err != nil {
+	if err := mayReplace(own, path); err != nil {
 		return nil, err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
@@ -77,7 +97,7 @@ func (s *File) Backup(ctx context.Context, path string) (done *Copy, err error) 
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
-	entries, err := s.copyTo(ctx, f)
+	entries, err := write(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +105,7 @@ func (s *File) Backup(ctx context.Context, path string) (done *Copy, err error) 
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return nil, err
 	}
-	if err := s.mayReplace(path); err != nil { // copying may have taken long
+	if err := mayReplace(own, path); err != nil { // copying may have taken long
 		return nil, err
 	}
 	if err := os.Rename(f.Name(), path); err != nil {
@@ -100,8 +120,9 @@ func (s *File) Backup(ctx context.Context, path string) (done *Copy, err error) 
 	return &Copy{path, info.Size(), entries}, nil
 }
 
-// mayReplace returns an error if a backup must not be put at path.
-func (s *File) mayReplace(path string) error {
+// mayReplace returns an error if a data file must not be put at path. own is the one that it is
+// made from; "" if there is none.
+func mayReplace(own, path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -109,7 +130,7 @@ func (s *File) mayReplace(path string) error {
 	if err != nil {
 		return err
 	}
-	if own, err := os.Stat(s.path); err == nil && os.SameFile(own, info) {
+	if from, err := os.Stat(own); err == nil && os.SameFile(from, info) {
 		return ErrOwnFile
 	}
 	if !info.Mode().IsRegular() {
