@@ -1,0 +1,226 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// How long things may take before their connection is given up.
+const (
+	dialTime = 5 * time.Second  // connecting, for each address
+	tripTime = 10 * time.Second // one message and its answer
+)
+
+// errSilent says that the database did not answer in time.
+var errSilent = errors.New("postgres: no answer in time")
+
+// A conn is one connection. It is used by one goroutine at a time.
+type conn struct {
+	db       *DB
+	pg       *pgconn.PgConn
+	prepared bool   // it has the prepared statements
+	epoch    uint64 // of the pool, when it was made
+	warned   bool   // the database has warned since the last trip began
+}
+
+// hints are settings that only make a session better. A pooler refuses them: its connections are
+// others' too.
+var hints = map[string]string{
+	// Each statement finds what it wants by the primary key. While a table is new, PostgreSQL takes
+	// it for tiny, and would keep to a plan that reads all of it.
+	"enable_seqscan": "off",
+	"jit":            "off",
+
+	// Of a dead server, what it has locked is freed soon.
+	"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3",
+	"tcp_user_timeout": "10000",
+}
+
+// dial opens a connection. It fails with an error of openError.
+func (db *DB) dial(ctx context.Context) (*conn, error) {
+	if !db.pooled.Load() {
+		c, err := db.dialWith(ctx, hints)
+		if state := sqlState(err); state != "08P01" && state != "22023" && state != "42704" { // unknown or forbidden parameters
+			return c, err
+		}
+		if c, err = db.dialWith(ctx, nil); err == nil {
+			db.pooled.Store(true)
+		}
+		return c, err
+	}
+	return db.dialWith(ctx, nil)
+}
+
+func (db *DB) dialWith(ctx context.Context, params map[string]string) (*conn, error) {
+	config := db.config.Copy()
+	for name, value := range params {
+		if _, chosen := config.RuntimeParams[name]; !chosen {
+			config.RuntimeParams[name] = value
+		}
+	}
+	c := &conn{db: db}
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		if n.Code == "01000" {
+			c.warned = true
+		}
+	}
+	// pgconn cancels what runs over a connection that it gives up. A COMMIT that waits for a standby
+	// would end by that as if it were done.
+	connected := false
+	dial := config.DialFunc
+	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if connected {
+			return nil, errors.ErrUnsupported
+		}
+		return dial(ctx, network, address)
+	}
+	pg, err := pgconn.ConnectConfig(ctx, config)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", errSilent, err)
+		}
+		return nil, openError(err)
+	}
+	connected = true
+	c.pg = pg
+	if err := db.greet(c); err != nil {
+		c.close()
+		return nil, openError(err)
+	}
+	return c, nil
+}
+
+// greet checks the server behind a new connection, and prepares the statements.
+func (db *DB) greet(c *conn) error {
+	version := c.pg.ParameterStatus("server_version") // as 15.18 (Debian …), or 17devel
+	major := 0
+	for _, digit := range version {
+		if digit < '0' || digit > '9' {
+			break
+		}
+		major = 10*major + int(digit-'0')
+	}
+	if major < 15 {
+		return fmt.Errorf("%w: %s", ErrOld, version)
+	}
+	if db.unprepared.Load() {
+		return nil
+	}
+	c.startTrip(tripTime)
+	p := c.pg.StartPipeline(context.Background())
+	for _, s := range statements {
+		p.SendPrepare(s.name, s.text, s.params)
+	}
+	err := p.Sync()
+	for err == nil {
+		var result any
+		if result, err = p.GetResults(); err == nil {
+			if _, done := result.(*pgconn.PipelineSync); done {
+				break
+			}
+		}
+	}
+	if err = errors.Join(err, p.Close()); err == nil {
+		c.prepared = true
+		return nil
+	}
+	switch state := sqlState(err); {
+	case outcomeOf(err) == unprepared:
+		db.unprepared.Store(true)
+		return nil
+	case state == "42P01" || state == "42703": // no table, or no column, as long as there are none of ours
+		return nil
+	}
+	return err
+}
+
+// close ends the connection at once.
+func (c *conn) close() {
+	c.pg.Conn().SetDeadline(time.Now())
+	ended, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	c.pg.Close(ended)
+}
+
+// idle reports whether the connection can serve somebody else: it is open, and in no transaction.
+func (c *conn) idle() bool { return !c.pg.IsClosed() && c.pg.TxStatus() == 'I' }
+
+// A trip is statements that are sent in one message, and answered together. An error ends it:
+// what follows is not carried out.
+type trip struct {
+	conn  *conn
+	batch pgconn.Batch
+}
+
+func (c *conn) trip() *trip { return &trip{conn: c} }
+
+var binary1 = []int16{1} // all parameters, and all results, are in binary format
+
+func (t *trip) add(s *statement, params ...[]byte) *trip {
+	if t.conn.prepared && !t.conn.db.unprepared.Load() {
+		t.batch.ExecPrepared(s.name, params, binary1, binary1)
+	} else {
+		t.batch.ExecParams(s.text, params, s.params, binary1, binary1)
+	}
+	return t
+}
+
+// A row is the columns of a row; nil is null.
+type row = [][]byte
+
+// run makes the trip and returns the rows of each statement. They stay valid.
+func (t *trip) run() ([][]row, error) { return t.runFor(tripTime) }
+
+func (t *trip) runFor(limit time.Duration) ([][]row, error) {
+	c := t.conn
+	c.startTrip(limit)
+	var list [][]row
+	results := c.pg.ExecBatch(context.Background(), &t.batch)
+	for results.NextResult() {
+		reader := results.ResultReader()
+		var rows []row
+		for reader.NextRow() {
+			rows = append(rows, copyRow(reader.Values()))
+		}
+		if _, err := reader.Close(); err != nil {
+			break // Close of all returns it too
+		}
+		list = append(list, rows)
+	}
+	return list, results.Close()
+}
+
+// startTrip gives the next message and its answer so much time.
+func (c *conn) startTrip(limit time.Duration) {
+	c.warned = false
+	c.pg.Conn().SetDeadline(time.Now().Add(limit))
+}
+
+// rollback ends a transaction that has failed, if the connection is still of use.
+func (c *conn) rollback() {
+	if !c.pg.IsClosed() && c.pg.TxStatus() != 'I' {
+		c.trip().add(sqlRollback).run()
+	}
+}
+
+// copyRow copies the columns of a row, with one allocation for all of them.
+func copyRow(values [][]byte) row {
+	size := 0
+	for _, v := range values {
+		size += len(v)
+	}
+	kept, r := make([]byte, 0, size), make(row, len(values))
+	for i, v := range values {
+		if v != nil {
+			from := len(kept)
+			kept = append(kept, v...)
+			r[i] = kept[from:len(kept):len(kept)]
+		}
+	}
+	return r
+}

@@ -1,0 +1,429 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Options of Open.
+type Options struct {
+	Conns    int           // most connections; 0 means 8. Some are kept for commits
+	Create   bool          // make the tables if there are none
+	Name     string        // application_name, if the connection string has none
+	Patience time.Duration // how long to try while the database does not answer; 0 means 5 s
+}
+
+// A DB is a database that entries are kept in.
+type DB struct {
+	config   *pgconn.Config
+	options  Options
+	patience time.Duration // 0 while it is opened: who starts sello wants to know at once
+
+	pooled     atomic.Bool // a pooler refuses settings of the session
+	unprepared atomic.Bool // a pooler refuses prepared statements
+
+	readers, writers pool
+	me               [16]byte // holder of leases
+	closed           atomic.Bool
+}
+
+// connsForCommits are kept apart from those of readers, so that many readers do not hold up the
+// commits.
+const connsForCommits = 3
+
+// Open connects to the database that a connection string names, and checks that it is one of
+// sello's.
+func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
+	config, err := pgconn.ParseConfig(dsn)
+	if err != nil {
+		return nil, ErrDSN // its text may have the password
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = dialTime
+	}
+	if len(config.Fallbacks) > 0 && config.ValidateConnect == nil {
+		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	if _, ok := config.RuntimeParams["application_name"]; !ok {
+		config.RuntimeParams["application_name"] = options.Name
+	}
+	conns := options.Conns
+	if conns == 0 {
+		conns = 8
+	}
+	db := &DB{config: config, options: options}
+	db.readers.init(db, max(1, conns-connsForCommits))
+	db.writers.init(db, connsForCommits)
+	rand.Read(db.me[:])
+	if err := db.prepareTables(ctx); err != nil {
+		db.Close()
+		return nil, err
+	}
+	if db.patience = options.Patience; db.patience == 0 {
+		db.patience = 5 * time.Second
+	}
+	return db, nil
+}
+
+// Close closes all connections. Snapshots must have ended.
+func (db *DB) Close() error {
+	if db.closed.Swap(true) {
+		return ErrClosed
+	}
+	db.readers.close()
+	db.writers.close()
+	return nil
+}
+
+// A pool keeps connections for the next who needs one.
+type pool struct {
+	db     *DB
+	tokens chan struct{} // one for each connection that there may be
+
+	mu    sync.Mutex
+	idle  []*conn // the last one was used last
+	epoch uint64  // how often a connection has failed; older ones are likely dead too
+}
+
+func (p *pool) init(db *DB, size int) { p.db, p.tokens = db, make(chan struct{}, size) }
+
+// poolWait is how long to wait for a connection that others use.
+const poolWait = time.Second
+
+// take returns a connection. It fails with ErrUnavailable if all are in use for long, or with the
+// error of dialing.
+func (p *pool) take(ctx context.Context) (c *conn, err error) {
+	select {
+	case p.tokens <- struct{}{}:
+	default:
+		limit := time.NewTimer(poolWait)
+		defer limit.Stop()
+		select {
+		case p.tokens <- struct{}{}:
+		case <-limit.C:
+			return nil, fmt.Errorf("%w: all %d connections are in use", ErrUnavailable, cap(p.tokens))
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if p.db.closed.Load() {
+		<-p.tokens
+		return nil, ErrClosed
+	}
+	p.mu.Lock()
+	epoch := p.epoch
+	if n := len(p.idle); n > 0 {
+		c = p.idle[n-1]
+		p.idle = p.idle[:n-1]
+	}
+	p.mu.Unlock()
+	if c != nil {
+		return c, nil
+	}
+	if c, err = p.db.dial(ctx); err != nil {
+		<-p.tokens
+		return nil, err
+	}
+	c.epoch = epoch
+	return c, nil
+}
+
+// give puts a connection back, or closes it if nobody else can use it.
+func (p *pool) give(c *conn) {
+	p.mu.Lock()
+	if c.pg.IsClosed() && c.epoch == p.epoch {
+		p.epoch++
+	}
+	keep := c.idle() && c.epoch == p.epoch && !p.db.closed.Load()
+	var dead []*conn
+	if keep {
+		p.idle = append(p.idle, c)
+	} else {
+		dead = append(dead, c)
+		for i := 0; i < len(p.idle); {
+			if p.idle[i].epoch == p.epoch {
+				i++
+				continue
+			}
+			dead = append(dead, p.idle[i])
+			p.idle = append(p.idle[:i], p.idle[i+1:]...)
+		}
+	}
+	p.mu.Unlock()
+	for _, c := range dead {
+		c.close()
+	}
+	<-p.tokens
+}
+
+// renew closes the connections that nobody uses now, and those in use once they are given back.
+func (p *pool) renew() {
+	p.mu.Lock()
+	p.epoch++
+	p.mu.Unlock()
+	p.close()
+}
+
+func (p *pool) close() {
+	p.mu.Lock()
+	idle := p.idle
+	p.idle = nil
+	p.mu.Unlock()
+	for _, c := range idle {
+		c.close()
+	}
+}
+
+// pause waits before the nth try of something, for 1 to 20 ms, longer after many.
+func pause(n int) {
+	most := min(time.Duration(n+1)*20*time.Millisecond, 200*time.Millisecond)
+	time.Sleep(time.Millisecond + mathrand.N(most))
+}
+
+// over takes connections until use succeeds over one, or fails for a reason that another try would
+// not change, or the patience is over. use must be such that it can be done again.
+func (db *DB) over(ctx context.Context, p *pool, use func(*conn) error) error {
+	return db.with(ctx, p, func(c *conn) (bool, error) { return false, use(c) })
+}
+
+// with is over for a use that may keep its connection, which it gives back later.
+func (db *DB) with(ctx context.Context, p *pool, use func(*conn) (keep bool, err error)) error {
+	began := time.Now()
+	for n := 0; ; n++ {
+		c, err := p.take(ctx)
+		if err == nil {
+			var keep bool
+			if keep, err = use(c); !keep {
+				p.give(c)
+			}
+		} else if errors.Is(err, ErrClosed) || errors.Is(err, ErrUnavailable) || ctx.Err() != nil {
+			return err
+		}
+		switch outcomeOf(err) {
+		case stored:
+			return nil
+		case unprepared:
+			db.unprepared.Store(true)
+		case redial, again:
+			if time.Since(began) > db.patience {
+				return fmt.Errorf("%w: %w", ErrUnavailable, err)
+			}
+			pause(n)
+		case refused:
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		default:
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// A Head names the state after a commit: its number and its random id. Settings is a number that
+// the commits of a caller's choice have raised.
+type Head struct {
+	N        int64
+	ID       [16]byte
+	Settings int64
+}
+
+// Is reports whether both name the same state.
+func (h Head) Is(other Head) bool { return h.N == other.N && h.ID == other.ID }
+
+func headIn(rows []row) (Head, error) {
+	if len(rows) != 1 || len(rows[0]) != 3 || len(rows[0][0]) != 8 || len(rows[0][1]) != 16 || len(rows[0][2]) != 8 {
+		return Head{}, fmt.Errorf("%w: the log has no head", ErrForeign)
+	}
+	r := rows[0]
+	return Head{int64(binary.BigEndian.Uint64(r[0])), [16]byte(r[1]), int64(binary.BigEndian.Uint64(r[2]))}, nil
+}
+
+// Head asks the database for the head.
+func (db *DB) Head(ctx context.Context) (h Head, err error) {
+	err = db.over(ctx, &db.writers, func(c *conn) error {
+		rows, err := c.trip().add(sqlHead, int4(part)).run()
+		if err == nil {
+			h, err = headIn(rows[0])
+		}
+		return err
+	})
+	return h, err
+}
+
+// NewID returns a random id for a commit.
+func NewID() (id [16]byte) {
+	rand.Read(id[:])
+	return id
+}
+
+// A Change is a change of one key. A nil Value deletes the key; an empty one that is not
+// nil is a value.
+type Change struct {
+	Key   string
+	Value []byte
+}
+
+// Commit stores changes on top of the state at, under a new id of NewID, and returns the new
+// head. settings says that readers are to see another Head.Settings.
+//
+// It fails with ErrTurnLost if at is not the head any more, and with ErrUnavailable if nothing was
+// stored for another reason that may pass. After ErrUnknown or any other error nobody knows whether
+// the changes were stored.
+func (db *DB) Commit(at Head, id [16]byte, settings bool, changes []Change) (Head, error) {
+	next := Head{at.N + 1, id, at.Settings}
+	if settings {
+		next.Settings++
+	}
+	m := newCommit(at, next, changes)
+	began := time.Now()
+	unknown := false // whether an earlier try may have been stored
+	for n := 0; ; n++ {
+		c, err := db.writers.take(context.Background())
+		sent := false
+		if err == nil {
+			sent = true
+			err = m.over(c)
+			warned := c.warned
+			db.writers.give(c)
+			if err == nil && warned { // the wait for a standby was canceled
+				return Head{}, fmt.Errorf("%w: stored here, but perhaps not on a standby", ErrUnknown)
+			}
+		} else if errors.Is(err, ErrClosed) {
+			return Head{}, err
+		}
+		switch outcomeOf(err) {
+		case stored:
+			return next, nil
+		case lost:
+			if !unknown {
+				return Head{}, ErrTurnLost
+			}
+			return db.settled(next)
+		case again:
+			pause(n)
+		case unprepared:
+			db.unprepared.Store(true)
+		case redial:
+			unknown = unknown || sent
+			pause(n)
+		case refused:
+			if !unknown {
+				return Head{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+			}
+			pause(n)
+		default:
+			return Head{}, err
+		}
+		if time.Since(began) > db.patience {
+			if unknown {
+				return Head{}, fmt.Errorf("%w: %w", ErrUnknown, err)
+			}
+			return Head{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+	}
+}
+
+// settled tells what became of a commit that was sent, once it cannot be under way any more.
+func (db *DB) settled(next Head) (Head, error) {
+	var id []byte
+	var head Head
+	err := db.over(context.Background(), &db.writers, func(c *conn) error {
+		rows, err := c.trip().add(sqlCommitOf, int4(part), int8(next.N)).add(sqlHead, int4(part)).run()
+		if err != nil {
+			return err
+		}
+		id = nil
+		if len(rows[0]) == 1 {
+			id = rows[0][0][0]
+		}
+		head, err = headIn(rows[1])
+		return err
+	})
+	switch {
+	case err != nil:
+		return Head{}, fmt.Errorf("%w: %w", ErrUnknown, err)
+	case string(id) == string(next.ID[:]):
+		return next, nil
+	case id == nil && head.N > next.N: // the log was trimmed meanwhile
+		return Head{}, ErrUnknown
+	}
+	return Head{}, ErrTurnLost
+}
+
+// A commit is the message of a Commit.
+type commit struct {
+	turn         [][]byte
+	keys, values [][]byte
+	deleted      [][]byte
+}
+
+func newCommit(at, next Head, changes []Change) *commit {
+	m := &commit{turn: [][]byte{int4(part), int8(next.N), next.ID[:], int8(at.N), at.ID[:], int8(next.Settings)}}
+	for _, c := range changes {
+		if c.Value == nil {
+			m.deleted = append(m.deleted, []byte(c.Key))
+		} else {
+			m.keys, m.values = append(m.keys, []byte(c.Key)), append(m.values, c.Value)
+		}
+	}
+	return m
+}
+
+// over sends the commit over a connection, in one message, so that a server that stops does not
+// leave half of it there with its locks.
+func (m *commit) over(c *conn) error {
+	t := c.trip().add(sqlBegin).add(sqlPatience).add(sqlTurn, m.turn...)
+	if len(m.keys) > 0 {
+		t.add(sqlPut, bytesArray(m.keys), bytesArray(m.values))
+	}
+	if len(m.deleted) > 0 {
+		t.add(sqlDelete, bytesArray(m.deleted))
+	}
+	_, err := t.add(sqlCommit).run()
+	if err != nil {
+		c.rollback()
+	}
+	return err
+}
+
+// Trim deletes rows of the log that nobody needs any more: those older than an hour, but for the
+// newest hundred thousand.
+func (db *DB) Trim(ctx context.Context) error {
+	h, err := db.Head(ctx)
+	if err != nil {
+		return err
+	}
+	return db.over(ctx, &db.writers, func(c *conn) error {
+		_, err := c.trip().add(sqlTrim, int4(part), int8(max(0, h.N-100_000))).runFor(time.Minute)
+		return err
+	})
+}
+
+// TakeLease takes a lease or makes it last for another 10 seconds. It returns false if somebody
+// else has it.
+func (db *DB) TakeLease(ctx context.Context, name string) (mine bool, err error) {
+	err = db.over(ctx, &db.writers, func(c *conn) error {
+		rows, err := c.trip().add(sqlTakeHold, []byte(name), db.me[:]).run()
+		mine = err == nil && len(rows[0]) == 1
+		return err
+	})
+	return mine, err
+}
+
+// DropLease gives a lease back.
+func (db *DB) DropLease(ctx context.Context, name string) error {
+	return db.over(ctx, &db.writers, func(c *conn) error {
+		_, err := c.trip().add(sqlLetGo, []byte(name), db.me[:]).run()
+		return err
+	})
+}

@@ -1,0 +1,33 @@
+// Package postgres keeps an ordered map of byte keys and values in PostgreSQL, for any
+// number of servers at once. It knows nothing of what the keys mean.
+//
+//	sello_kv    (k, v)                              → the entries
+//	sello_log   (part, n, id, prev, settings, at)   → one row for each commit, in order
+//	sello_lease (name, holder, until)               → who does what only one needs to do
+//
+// # Who commits
+//
+// The log decides. A server knows the Head of the log: the number n and the random id of the
+// last commit. A commit is one transaction that inserts row n+1, whose prev is the id of row n,
+// and changes entries. The primary key lets one such transaction commit. So a commit that
+// succeeds proves that nobody else has committed since n: whatever its server read while n was
+// the head is still true, over any connection, absences too. Commits are one after another, and
+// each builds on the one before, under any isolation level of the database.
+//
+//   - Another server's insert of n+1 waits for the first transaction. It fails if that commits,
+//     and goes ahead if that rolls back.
+//   - After a failover that lost commits, row n is not there, or has another id. Then prev is null,
+//     which the table refuses. A number alone would be given again; a random id is not.
+//   - A server that slept or was cut off cannot commit late: its n+1 is taken.
+//   - Where the answer to a COMMIT is lost, the same commit is sent again, with the same id. It
+//     waits for the first one if that still runs. If row n+1 is there then, its id tells whose
+//     it is. So nobody has to guess whether something was stored.
+//
+// A commit is one message and one answer, one wait for the disk. Nothing of it uses sessions:
+// it works through a pooler that gives each transaction another connection.
+//
+// # Reads
+//
+// A Snapshot is a read-only REPEATABLE READ transaction. It reads the head with its first
+// entries, so that its reader knows which commit it sees.
+package postgres

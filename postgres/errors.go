@@ -1,0 +1,134 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// A failure is one of the errors below. Errors wrap them, and the cause if there is one.
+type failure string
+
+func (f failure) Error() string { return "postgres: " + string(f) }
+
+// Failures of Open, for each of which there is something to do.
+const (
+	ErrDSN        = failure("not a connection string")
+	ErrUnreached  = failure("no server answers")
+	ErrPassword   = failure("user or password refused")
+	ErrNoDatabase = failure("there is no database of that name")
+	ErrForbidden  = failure("the user may not do that")
+	ErrOld        = failure("the server is older than PostgreSQL 15")
+	ErrReadOnly   = failure("the database takes no writes")
+	ErrForeign    = failure("there are tables of these names that are not sello's")
+	ErrNoTables   = failure("there are no tables of sello")
+)
+
+// Failures of everything else.
+const (
+	// ErrTurnLost says that another server has committed since the head that a commit builds
+	// on. Nothing was stored. Whatever was read before is to be read again.
+	ErrTurnLost = failure("another server has committed")
+
+	// ErrUnavailable says that the database could not be asked, or refused for a reason that
+	// passes. Nothing was stored.
+	ErrUnavailable = failure("unavailable")
+
+	// ErrUnknown says that a commit was sent and that nobody could be asked what became of it.
+	ErrUnknown = failure("it is not known whether the commit was stored")
+
+	// ErrNotEmpty says that a database that is to be filled has entries.
+	ErrNotEmpty = failure("there are entries already")
+
+	// ErrClosed is the answer to calls after Close.
+	ErrClosed = failure("closed")
+)
+
+// sqlState returns the SQLSTATE of an error of PostgreSQL; "" of others.
+func sqlState(err error) string {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+// An outcome is what an error tells of the transaction that it ended.
+type outcome int
+
+const (
+	stored     outcome = iota
+	lost               // another server has the number, or the head is not there any more
+	again              // nothing was stored, and the same may succeed at once
+	redial             // the connection is of no use; whether something was stored depends on what was sent
+	refused            // nothing was stored: no room, no memory, no connection
+	unprepared         // a pooler has lost prepared statements, or has them already; nothing was stored
+	wrong              // a fault of ours, or damage
+)
+
+// outcomeOf classifies an error of a transaction. The classes are PostgreSQL's (appendix A of its
+// manual).
+func outcomeOf(err error) outcome {
+	if err == nil {
+		return stored
+	}
+	state := sqlState(err)
+	if state == "" {
+		if f, ok := errors.AsType[failure](err); ok && f != ErrUnreached && f != ErrUnavailable {
+			return wrong
+		}
+		return redial // the connection, or the time
+	}
+	switch state {
+	case "23505", "23502": // unique_violation of (part, n), not_null_violation of prev
+		return lost
+	case "40001", "40P01", "55P03": // serialization_failure, deadlock_detected, lock_not_available
+		return again
+	case "40003": // statement_completion_unknown
+		return redial
+	case "25006", "25P03", "25P04": // read_only_sql_transaction; idle and transaction timeouts
+		return redial
+	case "26000", "42P05": // invalid_sql_statement_name, duplicate_prepared_statement
+		return unprepared
+	case "57014": // query_canceled, by an operator or a statement_timeout
+		return refused
+	}
+	switch state[:2] {
+	case "08", "57": // connection exceptions; shutdown, crash, start-up
+		return redial
+	case "53", "54", "58": // insufficient resources, limits, errors of the system
+		return refused
+	}
+	return wrong
+}
+
+// openError returns an error of connecting as one of those above, with its cause, if it is one.
+// Causes never have a password.
+func openError(err error) error {
+	if err == nil {
+		return nil
+	}
+	known := failure("")
+	switch state := sqlState(err); {
+	case state == "28P01" || state == "28000":
+		known = ErrPassword
+	case state == "3D000":
+		known = ErrNoDatabase
+	case state == "42501":
+		known = ErrForbidden
+	case state == "25006":
+		known = ErrReadOnly
+	case strings.HasPrefix(state, "53") || strings.HasPrefix(state, "57"):
+		known = ErrUnavailable
+	case state == "":
+		if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, errSilent) {
+			known = ErrUnreached
+		}
+	}
+	if known == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %w", known, err)
+}

@@ -1,0 +1,185 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+)
+
+// An Entry is one key and its value.
+type Entry struct{ Key, Value []byte }
+
+// A Snapshot reads one state of the database. It is used by one goroutine at a time. It holds a
+// connection from its first read on, until Close.
+type Snapshot struct {
+	db   *DB
+	ctx  context.Context // ends the wait for a connection
+	pool *pool
+	conn *conn // nil before the first read
+	head Head
+	err  error // of an earlier read; no other can be made
+}
+
+// Snapshot returns a snapshot of the state at its first read.
+func (db *DB) Snapshot(ctx context.Context) *Snapshot {
+	return &Snapshot{db: db, ctx: ctx, pool: &db.readers}
+}
+
+// CommitterSnapshot is Snapshot for the one who commits. It does not wait for other readers'
+// connections.
+func (db *DB) CommitterSnapshot() *Snapshot {
+	return &Snapshot{db: db, ctx: context.Background(), pool: &db.writers}
+}
+
+// Close ends the snapshot. It does not wait for the database to say so.
+func (s *Snapshot) Close() {
+	if c := s.conn; c != nil {
+		go func() {
+			c.rollback()
+			s.pool.give(c)
+		}()
+		s.conn = nil
+	}
+	s.err = ErrClosed
+}
+
+// Head returns which state the snapshot reads. It makes the first read if there was none.
+func (s *Snapshot) Head() (Head, error) {
+	if s.conn == nil && s.err == nil {
+		s.begin(func(*trip) {}, func([]row) {})
+	}
+	return s.head, s.err
+}
+
+// ask adds one statement to a trip, which is the first one's beginning too, and hands its rows to
+// read.
+func (s *Snapshot) ask(ask func(*trip), read func([]row)) error {
+	if s.err != nil {
+		return s.err
+	}
+	if s.conn == nil {
+		return s.begin(ask, read)
+	}
+	t := s.conn.trip()
+	ask(t)
+	results, err := t.run()
+	if err == nil {
+		read(results[0])
+	}
+	return s.failed(err)
+}
+
+// begin begins the transaction with the first read. It tries other connections: nobody has seen
+// anything yet.
+func (s *Snapshot) begin(ask func(*trip), read func([]row)) error {
+	err := s.db.with(s.ctx, s.pool, func(c *conn) (keep bool, err error) {
+		t := c.trip().add(sqlLook).add(sqlHead, int4(part))
+		ask(t)
+		results, err := t.run()
+		if err != nil {
+			c.rollback()
+			return false, err
+		}
+		if s.head, err = headIn(results[1]); err != nil {
+			c.rollback()
+			return false, err
+		}
+		if len(results) > 2 {
+			read(results[2])
+		}
+		s.conn = c
+		return true, nil
+	})
+	return s.failed(err)
+}
+
+// failed keeps the first error that leaves the snapshot of no use.
+func (s *Snapshot) failed(err error) error {
+	switch outcomeOf(err) {
+	case stored:
+		return nil
+	case wrong:
+	default:
+		if !errors.Is(err, ErrUnavailable) {
+			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+	}
+	s.err = err
+	return err
+}
+
+// Get returns the value of a key; ok is false where there is none. The value is the caller's.
+func (s *Snapshot) Get(key []byte) (value []byte, ok bool, err error) {
+	err = s.ask(func(t *trip) { t.add(sqlGet, key) }, func(rows []row) {
+		if len(rows) > 0 {
+			value, ok = rows[0][0], true
+		}
+	})
+	return value, ok, err
+}
+
+// Entries that are read at once by a Scan: few at first, since many scans want few, then more
+// as long as a page is not large.
+const (
+	firstPage = 16
+	mostPage  = 512
+	pageBytes = 1 << 20
+)
+
+// nextPage returns how many entries to read after a page of so many, with so many bytes.
+func nextPage(entries int64, bytes int) int64 {
+	if bytes > pageBytes {
+		return max(1, entries/8)
+	}
+	return min(4*entries, mostPage)
+}
+
+// Scan yields the entries with lo <= key < hi in bytewise order, or in reverse. An empty hi means
+// no upper end. It yields an error at most once, as the last thing.
+func (s *Snapshot) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		lo, hi := append([]byte{}, lo...), append([]byte{}, hi...)
+		open := len(hi) == 0
+		for limit := int64(firstPage); ; {
+			var page []Entry
+			size := 0
+			err := s.ask(func(t *trip) {
+				switch {
+				case open && reverse:
+					t.add(sqlDownAll, lo, int8(limit))
+				case open:
+					t.add(sqlUpAll, lo, int8(limit))
+				case reverse:
+					t.add(sqlDown, lo, hi, int8(limit))
+				default:
+					t.add(sqlUp, lo, hi, int8(limit))
+				}
+			}, func(rows []row) {
+				for _, r := range rows {
+					page = append(page, Entry{r[0], r[1]})
+					size += len(r[0]) + len(r[1])
+				}
+			})
+			if err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			for _, e := range page {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if int64(len(page)) < limit {
+				return
+			}
+			last := page[len(page)-1].Key
+			if reverse {
+				hi, open = last, false
+			} else {
+				lo = append(append([]byte{}, last...), 0)
+			}
+			limit = nextPage(limit, size)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// The tables. bytea is ordered by its bytes, whatever the collation of the database is.
+const (
+	sqlTables = `CREATE TABLE IF NOT EXISTS sello_kv (k bytea PRIMARY KEY, v bytea NOT NULL);
+CREATE TABLE IF NOT EXISTS sello_log (part int4, n int8, id bytea NOT NULL, prev bytea NOT NULL,
+	settings int8 NOT NULL, at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (part, n));
+CREATE TABLE IF NOT EXISTS sello_lease (name text PRIMARY KEY, holder bytea NOT NULL, until timestamptz NOT NULL);
+INSERT INTO sello_log (part, n, id, prev, settings)
+	SELECT 0, 0, decode(replace(gen_random_uuid()::text, '-', ''), 'hex'), '', 0
+	WHERE NOT EXISTS (SELECT FROM sello_log WHERE part = 0)
+	ON CONFLICT DO NOTHING`
+
+	// What is only good for speed: room in each page for the next version of its rows, and values
+	// that are not compressed once more. Databases that only speak PostgreSQL's language may refuse it.
+	sqlTune = `ALTER TABLE sello_kv SET (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
+ALTER TABLE sello_kv ALTER COLUMN v SET STORAGE EXTERNAL`
+
+	sqlColumns = `SELECT c.relname || '.' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+WHERE c.oid IN (to_regclass('sello_kv'), to_regclass('sello_log'), to_regclass('sello_lease'))
+	AND a.attnum > 0 AND NOT a.attisdropped`
+)
+
+// columns are those of the tables, sorted.
+var columns = []string{
+	"sello_kv.k bytea", "sello_kv.v bytea",
+	"sello_lease.holder bytea", "sello_lease.name text", "sello_lease.until timestamp with time zone",
+	"sello_log.at timestamp with time zone", "sello_log.id bytea", "sello_log.n bigint",
+	"sello_log.part integer", "sello_log.prev bytea", "sello_log.settings bigint",
+}
+
+// prepareTables checks the tables, and makes them if it may.
+func (db *DB) prepareTables(ctx context.Context) error {
+	made := false
+	for range 3 {
+		var found []string
+		err := db.over(ctx, &db.writers, func(c *conn) (err error) {
+			found, err = c.columns()
+			return err
+		})
+		if err != nil {
+			return openError(err)
+		}
+		switch {
+		case slices.Equal(found, columns):
+			if made {
+				db.writers.renew() // whose connections have prepared nothing yet
+			}
+			return nil
+		case len(found) > 0:
+			return ErrForeign
+		case !db.options.Create:
+			return ErrNoTables
+		}
+		made = true
+		err = db.over(ctx, &db.writers, func(c *conn) error {
+			if err := c.exec(sqlTables); err != nil {
+				// Two servers that make them at the same moment get in each other's way.
+				if state := sqlState(err); state != "23505" && state != "42P07" && state != "42710" {
+					return err
+				}
+				return nil
+			}
+			c.exec(sqlTune)
+			return nil
+		})
+		if err != nil {
+			return openError(err)
+		}
+	}
+	return ErrForeign
+}
+
+func (c *conn) columns() ([]string, error) {
+	rows, err := c.query(sqlColumns)
+	var found []string
+	for _, r := range rows {
+		found = append(found, string(r[0]))
+	}
+	slices.Sort(found)
+	return found, err
+}
+
+// exec runs statements in one transaction of their own.
+func (c *conn) exec(text string) error {
+	_, err := c.query(text)
+	return err
+}
+
+// query runs statements in one transaction of their own, and returns the rows of all of them, in
+// text.
+func (c *conn) query(text string) ([]row, error) {
+	c.startTrip(tripTime)
+	results, err := c.pg.Exec(context.Background(), text).ReadAll()
+	var rows []row
+	for _, r := range results {
+		rows = append(rows, r.Rows...)
+	}
+	return rows, err
+}
+
+// Durability is what the database does before it acknowledges a commit.
+type Durability struct {
+	Version     string
+	Synchronous string // synchronous_commit
+	Standbys    string // synchronous_standby_names; "" if nobody waits for a standby
+	Fsync       string
+}
+
+// Durability asks the database what an acknowledged commit is worth.
+func (db *DB) Durability(ctx context.Context) (d Durability, err error) {
+	err = db.over(ctx, &db.writers, func(c *conn) error {
+		d.Version, _, _ = strings.Cut(c.pg.ParameterStatus("server_version"), " ")
+		rows, err := c.query(`SELECT current_setting('synchronous_commit'), current_setting('synchronous_standby_names'), current_setting('fsync')`)
+		if err == nil && len(rows) == 1 {
+			d.Synchronous, d.Standbys, d.Fsync = string(rows[0][0]), string(rows[0][1]), string(rows[0][2])
+		}
+		return err
+	})
+	return d, err
+}
