@@ -279,19 +279,17 @@ func (b *backend) serve(conn net.Conn) {
 	var kinds []byte
 	for {
 		head, err := r.Peek(1)
-		var message []byte
-		if err == nil {
-			kinds = append(kinds, head[0])
-			message, err = readMessage(r)
-		}
-		switch {
-		case errors.Is(err, io.ErrUnexpectedEOF):
-			b.came <- string(kinds) + " half"
-			return
-		case err != nil:
+		if err != nil {
 			b.came <- string(kinds)
 			return
-		case message[0] == 'S' || message[0] == 'Q':
+		}
+		kinds = append(kinds, head[0])
+		message, err := readMessage(r)
+		if err != nil {
+			b.came <- string(kinds) + " half"
+			return
+		}
+		if message[0] == 'S' || message[0] == 'Q' {
 			conn.Write(append(frame('C', "DONE\x00"), frame('Z', "I")...))
 		}
 	}
