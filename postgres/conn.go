@@ -13,7 +13,7 @@ import (
 // How long things may take before their connection is given up.
 const (
 	dialTime = 5 * time.Second  // connecting, for each address
-	tripTime = 10 * time.Second // one message and its answer
+	tripTime = 10 * time.Second // one message and its answer, unless Options say so
 )
 
 // errSilent says that the database did not answer in time.
@@ -108,10 +108,10 @@ func (db *DB) greet(c *conn) error {
 	if major < 15 {
 		return fmt.Errorf("%w: %s", ErrOld, version)
 	}
-	if db.unprepared.Load() {
+	if db.unprepared.Load() || !db.checked.Load() {
 		return nil
 	}
-	c.startTrip(tripTime)
+	c.startTrip(db.trip)
 	p := c.pg.StartPipeline(context.Background())
 	for _, s := range statements {
 		p.SendPrepare(s.name, s.text, s.params)
@@ -129,11 +129,8 @@ func (db *DB) greet(c *conn) error {
 		c.prepared = true
 		return nil
 	}
-	switch state := sqlState(err); {
-	case outcomeOf(err) == unprepared:
+	if outcomeOf(err) == unprepared {
 		db.unprepared.Store(true)
-		return nil
-	case state == "42P01" || state == "42703": // no table, or no column, as long as there are none of ours
 		return nil
 	}
 	return err
@@ -174,7 +171,7 @@ func (t *trip) add(s *statement, params ...[]byte) *trip {
 type row = [][]byte
 
 // run makes the trip and returns the rows of each statement. They stay valid.
-func (t *trip) run() ([][]row, error) { return t.runFor(tripTime) }
+func (t *trip) run() ([][]row, error) { return t.runFor(t.conn.db.trip) }
 
 func (t *trip) runFor(limit time.Duration) ([][]row, error) {
 	c := t.conn

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -20,14 +21,17 @@ type Options struct {
 	Create   bool          // make the tables if there are none
 	Name     string        // application_name, if the connection string has none
 	Patience time.Duration // how long to try while the database does not answer; 0 means 5 s
+	Trip     time.Duration // how long one message and its answer may take; 0 means 10 s
 }
 
 // A DB is a database that entries are kept in.
 type DB struct {
 	config   *pgconn.Config
 	options  Options
+	trip     time.Duration
 	patience time.Duration // 0 while it is opened: who starts sello wants to know at once
 
+	checked    atomic.Bool // the tables are there
 	pooled     atomic.Bool // a pooler refuses settings of the session
 	unprepared atomic.Bool // a pooler refuses prepared statements
 
@@ -47,8 +51,9 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 	if err != nil {
 		return nil, ErrDSN // its text may have the password
 	}
+	trip := cmp.Or(options.Trip, tripTime)
 	if config.ConnectTimeout == 0 {
-		config.ConnectTimeout = dialTime
+		config.ConnectTimeout = min(dialTime, trip)
 	}
 	if len(config.Fallbacks) > 0 && config.ValidateConnect == nil {
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
@@ -56,11 +61,8 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 	if _, ok := config.RuntimeParams["application_name"]; !ok {
 		config.RuntimeParams["application_name"] = options.Name
 	}
-	conns := options.Conns
-	if conns == 0 {
-		conns = 8
-	}
-	db := &DB{config: config, options: options}
+	conns := cmp.Or(options.Conns, 8)
+	db := &DB{config: config, options: options, trip: trip}
 	db.readers.init(db, max(1, conns-connsForCommits))
 	db.writers.init(db, connsForCommits)
 	rand.Read(db.me[:])
@@ -68,9 +70,9 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 		db.Close()
 		return nil, err
 	}
-	if db.patience = options.Patience; db.patience == 0 {
-		db.patience = 5 * time.Second
-	}
+	db.checked.Store(true)
+	db.writers.renew() // whose connections have prepared nothing
+	db.patience = cmp.Or(options.Patience, 5*time.Second)
 	return db, nil
 }
 

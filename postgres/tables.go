@@ -38,7 +38,6 @@ var columns = []string{
 
 // prepareTables checks the tables, and makes them if it may.
 func (db *DB) prepareTables(ctx context.Context) error {
-	made := false
 	for range 3 {
 		var found []string
 		err := db.over(ctx, &db.writers, func(c *conn) (err error) {
@@ -50,16 +49,12 @@ func (db *DB) prepareTables(ctx context.Context) error {
 		}
 		switch {
 		case slices.Equal(found, columns):
-			if made {
-				db.writers.renew() // whose connections have prepared nothing yet
-			}
 			return nil
 		case len(found) > 0:
 			return ErrForeign
 		case !db.options.Create:
 			return ErrNoTables
 		}
-		made = true
 		err = db.over(ctx, &db.writers, func(c *conn) error {
 			if err := c.exec(sqlTables); err != nil {
 				// Two servers that make them at the same moment get in each other's way.
@@ -97,7 +92,7 @@ func (c *conn) exec(text string) error {
 // query runs statements in one transaction of their own, and returns the rows of all of them, in
 // text.
 func (c *conn) query(text string) ([]row, error) {
-	c.startTrip(tripTime)
+	c.startTrip(c.db.trip)
 	results, err := c.pg.Exec(context.Background(), text).ReadAll()
 	var rows []row
 	for _, r := range results {

@@ -1,0 +1,638 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sello/postgres/pgtest"
+)
+
+func open(t testing.TB, dsn string) *DB {
+	t.Helper()
+	db, err := Open(context.Background(), dsn, Options{Create: true, Name: "sello"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func head(t testing.TB, db *DB) Head {
+	t.Helper()
+	h, err := db.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// changes makes a list of keys and values by turns. A value "-" deletes.
+func changes(words ...string) (list []Change) {
+	for i := 0; i < len(words); i += 2 {
+		c := Change{Key: words[i], Value: []byte(words[i+1])}
+		if words[i+1] == "-" {
+			c.Value = nil
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// contents returns all entries of a snapshot, in a line.
+func contents(t testing.TB, s *Snapshot) (all string) {
+	t.Helper()
+	for e, err := range s.Scan(nil, nil, false) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += fmt.Sprintf("%s=%s ", e.Key, e.Value)
+	}
+	return all
+}
+
+func check(t testing.TB, db *DB, want string) {
+	t.Helper()
+	s := db.Snapshot(t.Context())
+	defer s.Close()
+	if got := contents(t, s); got != want {
+		t.Errorf("there is %q, want %q", got, want)
+	}
+}
+
+func TestCommit(t *testing.T) {
+	t.Parallel()
+	db := open(t, pgtest.DSN(t))
+	first := head(t, db)
+	second, err := db.Commit(first, NewID(), false, changes("a", "1", "b", "", "c", "3"))
+	if err != nil || second.N != first.N+1 || second.Settings != first.Settings || !head(t, db).Is(second) {
+		t.Fatalf("%v after %v: %v", second, first, err)
+	}
+	before := db.Snapshot(t.Context())
+	defer before.Close()
+	if value, ok, err := before.Get([]byte("b")); !ok || value == nil || len(value) > 0 || err != nil {
+		t.Errorf("an empty value is %v, %v, %v", value, ok, err)
+	}
+	if seen, err := before.Head(); seen != second || err != nil {
+		t.Errorf("a snapshot sees %v, %v", seen, err)
+	}
+	for range 2 { // the second time, too, it changes nothing
+		if _, err := db.Commit(first, NewID(), true, changes("a", "9", "d", "9")); err != ErrTurnLost {
+			t.Fatalf("a commit on an old head: %v", err)
+		}
+	}
+	third, err := db.Commit(second, NewID(), true, changes("a", "2", "b", "-", "never", "-"))
+	if err != nil || third.Settings != first.Settings+1 {
+		t.Fatal(third, err)
+	}
+	check(t, db, "a=2 c=3 ")
+	if got := contents(t, before); got != "a=1 b= c=3 " {
+		t.Errorf("the snapshot has changed: %q", got)
+	}
+	if _, err := db.Commit(third, NewID(), false, nil); err != nil { // a commit without changes is one
+		t.Error(err)
+	}
+}
+
+// TestHeadGone takes commits back, as the promotion of a standby that lacked them does. Nobody
+// can build on them, also once their numbers are given again.
+func TestHeadGone(t *testing.T) {
+	t.Parallel()
+	db := open(t, pgtest.DSN(t))
+	first := head(t, db)
+	lost, err := db.Commit(first, NewID(), false, changes("a", "lost"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.over(t.Context(), &db.writers, func(c *conn) error {
+		return c.exec(fmt.Sprintf("DELETE FROM sello_log WHERE n = %d; DELETE FROM sello_kv", lost.N))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := db.Commit(lost, NewID(), false, changes("b", "on it")); err != ErrTurnLost {
+			t.Errorf("a commit on one that is gone: %v", err)
+		}
+		if _, err := db.Commit(first, NewID(), false, changes("a", "again")); err != nil && err != ErrTurnLost {
+			t.Fatal(err)
+		}
+	}
+	check(t, db, "a=again ")
+}
+
+// addTo adds one to a number until it is stored, and returns the number then, and how often the
+// turn was lost.
+func addTo(db *DB, key string) (n uint64, losses int, err error) {
+	for ; ; losses++ {
+		s := db.Snapshot(context.Background())
+		value, _, err := s.Get([]byte(key))
+		at, headErr := s.Head()
+		s.Close()
+		if err := errors.Join(err, headErr); err != nil {
+			return 0, losses, err
+		}
+		n = 1
+		if value != nil {
+			n = binary.BigEndian.Uint64(value) + 1
+		}
+		_, err = db.Commit(at, NewID(), false, []Change{{key, binary.BigEndian.AppendUint64(nil, n)}})
+		if err != ErrTurnLost {
+			return n, losses, err
+		}
+	}
+}
+
+// TestRivals has three servers add to one number. None is lost, and every number is answered once.
+func TestRivals(t *testing.T) {
+	t.Parallel()
+	const servers, each = 3, 60
+	dsn := pgtest.DSN(t)
+	open(t, dsn)
+	var wg sync.WaitGroup
+	var seen [servers*each + 1]atomic.Int32
+	var losses atomic.Int64
+	for range servers {
+		db := open(t, dsn)
+		wg.Go(func() {
+			for range each {
+				n, lost, err := addTo(db, "n")
+				if err != nil || n > servers*each {
+					t.Error(n, err)
+					return
+				}
+				losses.Add(int64(lost))
+				seen[n].Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	for n := 1; n < len(seen); n++ {
+		if times := seen[n].Load(); times != 1 {
+			t.Fatalf("%d was answered %d times", n, times)
+		}
+	}
+	if losses.Load() == 0 {
+		t.Error("no turn was lost: nothing was tested")
+	}
+}
+
+// TestAnswerLost cuts connections around their COMMITs. Each commit is answered, and stored once.
+func TestAnswerLost(t *testing.T) {
+	t.Parallel()
+	for _, at := range []pgtest.Point{pgtest.Before, pgtest.Inside, pgtest.Sent, pgtest.After} {
+		for _, end := range []pgtest.End{pgtest.Reset, pgtest.Close} {
+			t.Run(fmt.Sprint(at, end), func(t *testing.T) {
+				t.Parallel()
+				dsn := pgtest.DSN(t)
+				direct := open(t, dsn)
+				proxy := pgtest.NewProxy(t, dsn, func(commit int) pgtest.Fault {
+					if commit%3 == 2 {
+						return pgtest.Fault{At: at, End: end}
+					}
+					return pgtest.Fault{}
+				})
+				db := open(t, proxy.DSN())
+				last := head(t, db)
+				for i := range 12 {
+					next, err := db.Commit(last, NewID(), false, changes(fmt.Sprintf("%02d", i), "x"))
+					if err != nil {
+						t.Fatalf("commit %d: %v", i, err)
+					}
+					if next.N != last.N+1 || !head(t, direct).Is(next) {
+						t.Fatalf("commit %d: %v, and the head is %v", i, next, head(t, direct))
+					}
+					last = next
+				}
+				if proxy.Commits() < 16 {
+					t.Errorf("%d COMMITs: no fault has happened", proxy.Commits())
+				}
+			})
+		}
+	}
+}
+
+// TestAnswerOfOthers cuts a connection before its COMMIT, and lets another server commit before
+// the second try. The turn is lost: the other's commit is not taken for its own.
+func TestAnswerOfOthers(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	direct := open(t, dsn)
+	first := head(t, direct)
+	proxy := pgtest.NewProxy(t, dsn, func(commit int) pgtest.Fault {
+		if commit > 1 {
+			return pgtest.Fault{}
+		}
+		return pgtest.Fault{At: pgtest.Before, Delay: 300 * time.Millisecond}
+	})
+	db := open(t, proxy.DSN())
+	done := make(chan error)
+	go func() {
+		_, err := db.Commit(first, NewID(), false, changes("a", "mine"))
+		done <- err
+	}()
+	for proxy.Commits() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	// It waits for the first one's transaction, which ends with its connection.
+	if _, err := direct.Commit(first, NewID(), false, changes("a", "other")); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != ErrTurnLost {
+		t.Errorf("got %v", err)
+	}
+	check(t, direct, "a=other ")
+}
+
+// TestSilence cuts a server off without a word while it commits. It says in time that it does not
+// know; the database says what happened once it can be reached again.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	direct := open(t, dsn)
+	var proxy *pgtest.Proxy
+	hole := make(chan bool, 1)
+	proxy = pgtest.NewProxy(t, dsn, func(int) pgtest.Fault {
+		hole <- true
+		return pgtest.Fault{At: pgtest.After, End: pgtest.Hole}
+	})
+	db, err := Open(t.Context(), proxy.DSN(), Options{Create: true, Name: "sello", Trip: 300 * time.Millisecond, Patience: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	first := head(t, db)
+	go func() {
+		<-hole
+		proxy.Freeze()
+	}()
+	began := time.Now()
+	_, err = db.Commit(first, NewID(), false, changes("a", "1"))
+	if !errors.Is(err, ErrUnknown) {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	proxy.Thaw()
+	check(t, direct, "a=1 ")
+}
+
+// TestRestart stops the database under load, in both ways. What was answered is there, and the
+// servers go on by themselves.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	cluster := pgtest.Start(t)
+	db := open(t, cluster.DSN())
+	stop := make(chan bool)
+	counted := make(chan uint64)
+	go func() {
+		answered := uint64(0)
+		for {
+			select {
+			case <-stop:
+				counted <- answered
+				return
+			default:
+			}
+			n, _, err := addTo(db, "n")
+			switch {
+			case err == nil && n != answered+1 && n != answered+2: // one may have been stored without an answer
+				t.Errorf("%d follows %d", n, answered)
+				fallthrough
+			case err == nil:
+				answered = n
+			case !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrUnknown):
+				t.Error(err)
+			}
+		}
+	}()
+	for _, mode := range []pgtest.Mode{pgtest.Fast, pgtest.Immediate} {
+		time.Sleep(200 * time.Millisecond)
+		cluster.Restart(mode)
+	}
+	time.Sleep(200 * time.Millisecond)
+	cluster.Terminate("application_name = 'sello'")
+	time.Sleep(200 * time.Millisecond)
+	close(stop)
+	answered := <-counted
+	s := db.Snapshot(t.Context())
+	defer s.Close()
+	value, _, err := s.Get([]byte("n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := binary.BigEndian.Uint64(value); n != answered && n != answered+1 || answered < 50 {
+		t.Errorf("%d were answered, the last is %d", answered, n)
+	}
+}
+
+// TestPooler commits and reads through PgBouncer, which gives each transaction another connection
+// and knows nothing of prepared statements.
+func TestPooler(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.PgBouncer(t, pgtest.Start(t))
+	var wg sync.WaitGroup
+	for range 3 {
+		db := open(t, dsn)
+		wg.Go(func() {
+			for range 20 {
+				if _, _, err := addTo(db, "n"); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	db := open(t, dsn)
+	if n, _, err := addTo(db, "n"); n != 61 || err != nil {
+		t.Error(n, err)
+	}
+	if !db.pooled.Load() {
+		t.Error("the pooler was not noticed")
+	}
+}
+
+// TestScan compares scans with a model, over several pages and in both directions.
+func TestScan(t *testing.T) {
+	t.Parallel()
+	db := open(t, pgtest.DSN(t))
+	rng := rand.New(rand.NewPCG(1, 2))
+	entries := map[string][]byte{}
+	for range 3000 {
+		key := make([]byte, 1+rng.IntN(4))
+		for i := range key {
+			key[i] = "\x00\x01ab\xfe\xff"[rng.IntN(6)]
+		}
+		entries[string(key)] = bytes.Repeat([]byte{byte(rng.IntN(256))}, rng.IntN(40))
+	}
+	entries["large"], entries["larger"] = make([]byte, 3<<20), make([]byte, 5<<20)
+	var list []Change
+	for key, value := range entries {
+		list = append(list, Change{key, value})
+	}
+	if _, err := db.Commit(head(t, db), NewID(), false, list); err != nil {
+		t.Fatal(err)
+	}
+	keys := slices.Sorted(maps.Keys(entries))
+	s := db.Snapshot(t.Context())
+	defer s.Close()
+	for round := range 60 {
+		lo, hi := keys[rng.IntN(len(keys))], keys[rng.IntN(len(keys))]
+		if round%5 == 0 {
+			lo, hi = "", ""
+		}
+		var want []string
+		for _, key := range keys {
+			if key >= lo && (hi == "" || key < hi) {
+				want = append(want, key)
+			}
+		}
+		reverse := round%2 == 1
+		if reverse {
+			slices.Reverse(want)
+		}
+		var got []string
+		for e, err := range s.Scan([]byte(lo), []byte(hi), reverse) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(e.Value, entries[string(e.Key)]) {
+				t.Fatalf("%q has a wrong value", e.Key)
+			}
+			got = append(got, string(e.Key))
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("from %q to %q, reverse %v: %d keys, want %d", lo, hi, reverse, len(got), len(want))
+		}
+	}
+}
+
+func some(n int) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		for i := range n {
+			if !yield(Entry{fmt.Appendf(nil, "%06d", i), bytes.Repeat([]byte{byte(i)}, i%300)}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// TestFill fills databases and reads them back. What is interrupted leaves nothing.
+func TestFill(t *testing.T) {
+	t.Parallel()
+	db := open(t, pgtest.DSN(t))
+	broken := errors.New("broken")
+	_, err := db.Fill(t.Context(), func(yield func(Entry, error) bool) {
+		for e := range some(10_000) {
+			if !yield(e, nil) {
+				return
+			}
+		}
+		yield(Entry{}, broken)
+	})
+	if err == nil {
+		t.Error("it was filled with what has an error in it")
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	_, err = db.Fill(ended, func(yield func(Entry, error) bool) {
+		for e := range some(10_000) {
+			if e.Key[2] == '5' {
+				cancel()
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	})
+	if err == nil {
+		t.Error("it was filled although its context had ended")
+	}
+	check(t, db, "")
+
+	want := NewSummer()
+	for e := range some(10_000) {
+		want.Add(e)
+	}
+	sum, err := db.Fill(t.Context(), some(10_000))
+	if err != nil || sum != want.Sum() || sum.Entries != 10_000 {
+		t.Fatalf("%v, %v", sum, err)
+	}
+	if _, err := db.Fill(t.Context(), some(1)); err != ErrNotEmpty {
+		t.Errorf("a second time: %v", err)
+	}
+	other := open(t, pgtest.DSN(t))
+	again, err := other.Fill(t.Context(), func(yield func(Entry, error) bool) {
+		err := db.Hold(t.Context(), func(s *Snapshot) error {
+			for e, err := range s.Scan(nil, nil, false) {
+				if !yield(e, err) {
+					return nil
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			yield(Entry{}, err)
+		}
+	})
+	if err != nil || again != sum {
+		t.Errorf("a copy of it: %v, %v", again, err)
+	}
+	if empty, err := open(t, pgtest.DSN(t)).Fill(t.Context(), some(0)); err != nil || empty.Entries != 0 {
+		t.Errorf("nothing: %v, %v", empty, err)
+	}
+}
+
+// TestHold checks that nobody commits while the newest state is held.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	db, other := open(t, dsn), open(t, dsn)
+	first := head(t, db)
+	done := make(chan error, 1)
+	err := db.Hold(t.Context(), func(s *Snapshot) error {
+		go func() {
+			_, err := other.Commit(first, NewID(), false, changes("a", "1"))
+			done <- err
+		}()
+		time.Sleep(100 * time.Millisecond)
+		select {
+		case err := <-done:
+			t.Errorf("somebody has committed meanwhile: %v", err)
+		default:
+		}
+		if at, err := s.Head(); at != first || err != nil {
+			t.Errorf("the state held is %v, %v", at, err)
+		}
+		return nil
+	})
+	if err := errors.Join(err, <-done); err != nil {
+		t.Error(err)
+	}
+	check(t, db, "a=1 ")
+}
+
+func TestLease(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	a, b := open(t, dsn), open(t, dsn)
+	take := func(db *DB, want bool) {
+		t.Helper()
+		if mine, err := db.TakeLease(t.Context(), "x"); mine != want || err != nil {
+			t.Errorf("got %v, %v; want %v", mine, err, want)
+		}
+	}
+	take(a, true)
+	take(b, false)
+	take(a, true)
+	if err := b.DropLease(t.Context(), "x"); err != nil { // not its own
+		t.Error(err)
+	}
+	take(b, false)
+	if err := a.DropLease(t.Context(), "x"); err != nil {
+		t.Error(err)
+	}
+	take(b, true)
+	take(a, false)
+	err := b.over(t.Context(), &b.writers, func(c *conn) error { return c.exec("UPDATE sello_lease SET until = now() - interval '1s'") })
+	if err != nil {
+		t.Error(err)
+	}
+	take(a, true)
+	take(b, false)
+}
+
+// TestTrim checks that only old rows go, and that nobody can build on a head that has gone.
+func TestTrim(t *testing.T) {
+	t.Parallel()
+	db := open(t, pgtest.DSN(t))
+	old := head(t, db)
+	err := db.over(t.Context(), &db.writers, func(c *conn) error {
+		return c.exec(`INSERT INTO sello_log (part, n, id, prev, settings, at)
+			SELECT 0, i, decode(lpad(to_hex(i), 32, '0'), 'hex'), 'x', 0, now() - interval '1h' * (100200 - i) / 100
+			FROM generate_series(1, 100200) i; UPDATE sello_log SET at = now() - interval '1d' WHERE n = 0`)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Trim(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var least string
+	err = db.over(t.Context(), &db.writers, func(c *conn) error {
+		rows, err := c.query("SELECT min(n), count(*) FROM sello_log")
+		if err == nil {
+			least = fmt.Sprintf("%s %s", rows[0][0], rows[0][1])
+		}
+		return err
+	})
+	if least != "201 100000" || err != nil {
+		t.Errorf("there are %s, %v", least, err)
+	}
+	if _, err := db.Commit(old, NewID(), false, nil); err != ErrTurnLost {
+		t.Errorf("a commit on a head that was trimmed: %v", err)
+	}
+}
+
+// TestOpenErrors opens what cannot be opened.
+func TestOpenErrors(t *testing.T) {
+	t.Parallel()
+	cluster := pgtest.Start(t)
+	foreign := pgtest.DSN(t)
+	opened := open(t, foreign)
+	err := opened.over(t.Context(), &opened.writers, func(c *conn) error { return c.exec("ALTER TABLE sello_kv ADD COLUMN more int") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		dsn  string
+		want error
+	}{
+		{"postgres://user:secret@host:port/x", ErrDSN},
+		{"postgres://user:secret@127.0.0.1:1/x", ErrUnreached},
+		{with(t, cluster.DSN(), func(u *url.URL) { u.User = url.UserPassword("nobody", "secret") }), ErrPassword},
+		{with(t, cluster.DSN(), func(u *url.URL) { u.Path = "/nothing" }), ErrNoDatabase},
+		{foreign, ErrForeign},
+	} {
+		began := time.Now()
+		db, err := Open(t.Context(), test.dsn, Options{Create: true})
+		if !errors.Is(err, test.want) {
+			t.Errorf("%s: %v, want %v", test.dsn, err, test.want)
+		}
+		if err != nil && bytes.Contains([]byte(err.Error()), []byte("secret")) {
+			t.Errorf("the error tells the password: %v", err)
+		}
+		if err == nil {
+			db.Close()
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%s: it took %v", test.dsn, took)
+		}
+	}
+	if _, err := Open(t.Context(), pgtest.DSN(t), Options{}); err != ErrNoTables {
+		t.Errorf("a database without tables: %v", err)
+	}
+}
+
+// with returns a changed DSN.
+func with(t *testing.T, dsn string, change func(*url.URL)) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(u)
+	return u.String()
+}
