@@ -26,7 +26,7 @@ type admin struct {
 	hooks      *deliverer                                                // in a server
 	inServer   bool                                                      // runs in a server, beside requests
 	settings   serverSettings                                            // in a server
-	makeBackup func(ctx context.Context, path string) (*backedUp, error) // copies the store's file
+	makeBackup func(ctx context.Context, path string) (*backedUp, error) // copies the store into a file; nil if it cannot
 }
 
 // serverSettings are a server's, for the commands. Paths are absolute: a command runs in another
@@ -430,6 +430,9 @@ type backupRequest struct {
 }
 
 func (a *admin) backup(ctx context.Context, in backupRequest) (*backedUp, error) {
+	if a.makeBackup == nil {
+		return nil, adminErrorf("esta base de datos se copia con PostgreSQL: pg_dump o pgBackRest")
+	}
 	if err := a.flushIfPossible(ctx); err != nil {
 		return nil, err
 	}

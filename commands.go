@@ -55,7 +55,7 @@ func runApply(ctx context.Context, c *invocation) error {
 	if !isJSON {
 		return &documentError{problems}
 	}
-	err = c.withAdmin(len(problems) == 0, func(call adminCaller) error {
+	err = c.withAdmin(ctx, len(problems) == 0, func(call adminCaller) error {
 		var out applied
 		if err := call(ctx, "apply", applyRequest{raw, c.dryRun}, &out); err != nil {
 			return err
@@ -137,7 +137,7 @@ func runVerify(ctx context.Context, c *invocation) error {
 	limitMemory(verifyMemory)
 	c.readOnly = true
 	var out verification
-	err := c.withAdmin(false, func(call adminCaller) error {
+	err := c.withAdmin(ctx, false, func(call adminCaller) error {
 		return c.telling(ctx, "comprobando", func(ctx context.Context) error { return call(ctx, "verify", in, &out) })
 	})
 	if err != nil {
@@ -188,7 +188,7 @@ func runBackup(ctx context.Context, c *invocation) error {
 	if _, used := overSocket(path); used {
 		return inUseErrorf("%s: un servidor lo tiene abierto: no se reemplaza", path)
 	}
-	return c.withAdmin(false, func(call adminCaller) error {
+	return c.withAdmin(ctx, false, func(call adminCaller) error {
 		var out backedUp
 		err := c.telling(ctx, "copiando", func(ctx context.Context) error { return call(ctx, "backup", backupRequest{File: path}, &out) })
 		if err != nil {
@@ -226,11 +226,11 @@ func runMigrate(ctx context.Context, c *invocation) error {
 	return c.print(done, func(w io.Writer) {
 		switch {
 		case done.From == done.To:
-			fmt.Fprintf(w, "%s: ya es del esquema %d\n", c.db, done.To)
+			fmt.Fprintf(w, "%s: ya es del esquema %d\n", c.dbName(), done.To)
 		case done.Copy == "":
-			fmt.Fprintf(w, "%s: convertido del esquema %d al %d, sin copia\n", c.db, done.From, done.To)
+			fmt.Fprintf(w, "%s: convertido del esquema %d al %d, sin copia\n", c.dbName(), done.From, done.To)
 		default:
-			fmt.Fprintf(w, "%s: convertido del esquema %d al %d; el de antes está en %s\n", c.db, done.From, done.To, done.Copy)
+			fmt.Fprintf(w, "%s: convertido del esquema %d al %d; el de antes está en %s\n", c.dbName(), done.From, done.To, done.Copy)
 		}
 	})
 }
@@ -340,7 +340,7 @@ func runClockAccept(ctx context.Context, c *invocation) error {
 
 // reportClock runs an operation that answers with a clockReport.
 func (c *invocation) reportClock(ctx context.Context, operation string) error {
-	return c.withAdmin(false, func(call adminCaller) error {
+	return c.withAdmin(ctx, false, func(call adminCaller) error {
 		var out clockReport
 		if err := call(ctx, operation, struct{}{}, &out); err != nil {
 			return err

@@ -42,6 +42,9 @@ Las copias de seguridad anteriores siguen como están.`
 }
 
 func runCompact(ctx context.Context, c *invocation) error {
+	if isDatabase(c.db) {
+		return usageErrorf("sello compact es para un archivo: en una base de datos, autovacuum de PostgreSQL libera el espacio de lo borrado")
+	}
 	if _, used := overSocket(c.db); used {
 		return inUseErrorf("%s: un servidor lo tiene abierto: detenlo y repite sello compact", c.db)
 	}

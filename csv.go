@@ -158,13 +158,18 @@ func (r *importReport) write(w io.Writer, kind string) {
 	}
 }
 
-// onCopy runs fn with a copy of the file in place of the file. The copy is beside it, in
-// a directory that only the user may read, and is removed afterwards.
+// onCopy runs fn with a copy of the store in its place, a file in a directory that only the
+// user may read. It is beside the data file, or with the system's temporary files for a
+// database, and is removed afterwards.
 func (c *invocation) onCopy(ctx context.Context, fn func(*invocation) error) (err error) {
 	if err := c.mustExist(); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(c.db), filepath.Base(c.db)+".dry-run-")
+	beside, name := filepath.Dir(c.db), filepath.Base(c.db)
+	if isDatabase(c.db) {
+		beside, name = "", "sello"
+	}
+	dir, err := os.MkdirTemp(beside, name+".dry-run-")
 	if err != nil {
 		return err
 	}
@@ -173,7 +178,9 @@ func (c *invocation) onCopy(ctx context.Context, fn func(*invocation) error) (er
 	if err != nil {
 		return err
 	}
-	err = c.withAdmin(false, func(call adminCaller) error {
+	original := *c
+	original.readOnly = isDatabase(c.db) // which may be read beside a server
+	err = original.withAdmin(ctx, false, func(call adminCaller) error {
 		return call(ctx, "backup", backupRequest{File: path, Scratch: true}, new(backedUp))
 	})
 	if err != nil {

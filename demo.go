@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"time"
 
 	"sello/internal/disk"
@@ -54,7 +53,7 @@ func (c *invocation) checkDemo(ctx context.Context, e *engine) error {
 		})
 	}
 	if err == nil && !own {
-		err = adminErrorf("%s: tiene datos que no hizo sello demo: elige otro archivo con -db", c.db)
+		err = adminErrorf("%s: tiene datos que no hizo sello demo: elige otro archivo con -db", c.dbName())
 	}
 	return err
 }
@@ -80,9 +79,7 @@ func runDemo(ctx context.Context, c *invocation) error {
 			scheme = "https"
 		}
 		started.Base = scheme + "://" + s.listener.Addr().String() + "/api/v1"
-		if started.File, err = filepath.Abs(c.db); err != nil {
-			return err
-		}
+		started.File = c.fullPath()
 		return c.print(started, started.tell)
 	})
 }

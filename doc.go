@@ -25,7 +25,8 @@
 //
 // If a server has the file open, a command reaches it over a socket beside the
 // file. Otherwise the command opens the file itself. One process has a file open at a time:
-// a second server ends with an error.
+// a second server ends with an error. A database in place of the file has no socket: commands
+// open it themselves.
 //
 // # State that one process keeps
 //
@@ -106,6 +107,8 @@
 //	store_queue.go       group commit
 //	store_mem.go         a backend in memory
 //	store_bolt.go        the backend in a file: an adapter for internal/disk
+//	database.go          what -db says of a database, and how it is to be opened
+//	store_postgres.go    the backend in PostgreSQL, with the tag postgres alone
 //
 // # Errors and input
 //

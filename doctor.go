@@ -36,7 +36,7 @@ son las de sello serve.`
 
 // Names of the checks in JSON, in the order of the report, and in Spanish.
 var doctorChecks = [][2]string{
-	{"file", "archivo"}, {"clock", "reloj"}, {"disk", "disco"}, {"backups", "copias"}, {"certificate", "certificado"},
+	{"file", "archivo"}, {"database", "base de datos"}, {"clock", "reloj"}, {"disk", "disco"}, {"backups", "copias"}, {"certificate", "certificado"},
 	{"panel", "panel"}, {"webhooks", "webhooks"}, {"server", "servidor"},
 }
 
@@ -56,7 +56,8 @@ type diagnosis struct {
 // A doctor gathers what the checks find.
 type doctor struct {
 	settings serverSettings
-	file     string // absolute path
+	file     string // absolute path; or the name of the database
+	database bool
 	now      time.Time
 	served   bool // by a running server
 	listens  bool // without one: the address was given, so that a server would listen there
@@ -76,16 +77,21 @@ func runDoctor(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return cannotListen(c.addr, err)
 	}
-	d := &doctor{settings: c.settings(at), file: absolute(c.db), now: time.Now(), listens: c.given["addr"]}
+	d := &doctor{settings: c.settings(at), file: c.fullPath(), database: isDatabase(c.db), now: time.Now(), listens: c.given["addr"]}
 	_, d.served = overSocket(c.db)
 	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
 	defer cancel()
 	c.readOnly = true
-	if err := c.withAdmin(false, func(call adminCaller) error { return d.throughStore(ctx, call) }); err != nil {
+	if err := c.withAdmin(ctx, false, func(call adminCaller) error { return d.throughStore(ctx, call) }); err != nil {
+		if _, wrong := errors.AsType[*usageError](err); wrong {
+			return err
+		}
 		d.unreadable(err)
 	}
-	d.disks()
-	d.backups()
+	if !d.database { // PostgreSQL sees to its own disk and backups
+		d.disks()
+		d.backups()
+	}
 	d.certificate()
 	d.panel()
 	d.server(ctx)
@@ -152,10 +158,18 @@ func (d *doctor) throughStore(ctx context.Context, call adminCaller) error {
 		}
 		hooks[slug] = list
 	}
-	d.note("file", true, "%s: esquema %d, %s; sello verify lo comprueba entero", d.file, schemaVersion, plural(len(slugs), "organización", "organizaciones"))
+	d.note(d.kind(), true, "%s: esquema %d, %s; sello verify lo comprueba entero", d.file, schemaVersion, plural(len(slugs), "organización", "organizaciones"))
 	d.clock(&clock)
 	d.webhooks(slugs, hooks)
 	return nil
+}
+
+// kind is the check of the store.
+func (d *doctor) kind() string {
+	if d.database {
+		return "database"
+	}
+	return "file"
 }
 
 // unreadable tells an error of opening or reading the store.
@@ -165,6 +179,10 @@ func (d *doctor) unreadable(err error) {
 		text = d.file + ": " + text
 	}
 	switch {
+	case d.database && errors.Is(err, context.DeadlineExceeded):
+		text = d.file + ": no responde"
+	case d.database && errors.Is(err, fs.ErrNotExist):
+		text = d.file + ": sello no tiene nada ahí: sello apply lo hace; si ya hay, dilo con -db"
 	case errors.Is(err, context.DeadlineExceeded):
 		text = d.file + ": el servidor que lo tiene abierto no responde: mira su registro y reinícialo"
 	case errors.Is(err, fs.ErrNotExist):
@@ -172,7 +190,7 @@ func (d *doctor) unreadable(err error) {
 	case errors.Is(err, fs.ErrPermission):
 		text += "; repite con el usuario del servidor"
 	}
-	d.note("file", false, "%s", text)
+	d.note(d.kind(), false, "%s", text)
 }
 
 func (d *doctor) clock(r *clockReport) {
@@ -305,7 +323,8 @@ func (d *doctor) panel() {
 	}
 }
 
-// server asks a running server's API whether it is ready. Without a running server it looks
+// server asks a running server's API whether it is ready. Whether one has the database open is
+// not told: then it is the sello that listens there. Without a running server it looks
 // whether another program has taken the address. That is a fault only where the address was given:
 // a server gets its own from an environment that this command may not have.
 func (d *doctor) server(ctx context.Context) {
@@ -313,7 +332,7 @@ func (d *doctor) server(ctx context.Context) {
 		return
 	}
 	at := reachable(d.settings.Addr)
-	if d.served {
+	if d.served || d.database && isSello(ctx, at) {
 		text, ok := d.ready(ctx, at)
 		d.note("server", ok, "%s", text)
 		return
@@ -369,6 +388,9 @@ func (d *doctor) ready(ctx context.Context, at string) (text string, ok bool) {
 		return fmt.Sprintf("responde en %s con un certificado que no vale hoy", at), false
 	case running.differs(this):
 		return fmt.Sprintf("responde en %s, y es %s; este programa es %s: reinícialo", at, running, this), false
+	}
+	if d.database { // it was not asked
+		return "responde en " + at, true
 	}
 	return fmt.Sprintf("responde en %s, sello %s", at, running.Version), true
 }

@@ -356,8 +356,10 @@ var houseLine = regexp.MustCompile(`^\t(\w+\.go)\s`)
 // houseUnit returns the name under which a file counts. The variants of a file for build tags
 // count as one file.
 func houseUnit(file string) string {
-	if name, ok := strings.CutSuffix(file, "_clocktest.go"); ok {
-		return name + ".go"
+	for _, variant := range []string{"_clocktest.go", "_without.go"} {
+		if name, ok := strings.CutSuffix(file, variant); ok {
+			return name + ".go"
+		}
 	}
 	return file
 }

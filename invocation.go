@@ -43,7 +43,7 @@ type invocation struct {
 	table   []command
 	longer  string // the commands whose names go on after this one's
 
-	db   string
+	db   string // path of the file, or address of the database; dbName is what may be shown
 	json bool
 	more string // the end of the help text, after the flags
 
@@ -55,6 +55,7 @@ type invocation struct {
 	maxConnsPerSource int
 	backups           backupPlan
 	memory            int64 // bytes; 0: the machine decides
+	pgConns           int   // most connections to the database
 	metrics           string
 	logLevel          slog.Level // of the lines that are not a request's
 	loggedFrom        int        // lowest status of the requests that are logged
@@ -231,8 +232,39 @@ func (c *invocation) chooses(name string, values ...string) {
 	c.choices[name] = values
 }
 
+// commandConns is how many connections to a database a command has that is no server.
+const commandConns = 4
+
 func (c *invocation) dbFlag() {
-	c.set.StringVar(&c.db, "db", "sello.db", "`archivo` de datos")
+	c.set.StringVar(&c.db, "db", "sello.db", "`archivo` de datos, o dirección de una base de datos PostgreSQL, como postgres://usuario@servidor/sello")
+	c.pgConns = commandConns
+}
+
+// dbName is what may be shown of -db: a database has no password in it.
+func (c *invocation) dbName() string {
+	if !isDatabase(c.db) {
+		return c.db
+	}
+	name, _ := databaseName(c.db) // checkDatabase has refused what has none
+	return name
+}
+
+// checkDatabase returns an error if -db looks like the address of a database and is none, or
+// if -pg-conns is wrong. No text of it has the address, in which there may be a password.
+func (c *invocation) checkDatabase() error {
+	if !isDatabase(c.db) {
+		if c.given["pg-conns"] {
+			return &usageError{"-pg-conns va con una base de datos en -db"}
+		}
+		return nil
+	}
+	if _, ok := databaseName(c.db); !ok {
+		return &usageError{"-db debe tener la forma postgres://usuario:contraseña@servidor:5432/base; en la contraseña, los signos % @ / ? # se escriben %25 %40 %2F %3F %23"}
+	}
+	if c.pgConns < 2 {
+		return &usageError{"-pg-conns debe ser al menos 2"}
+	}
+	return nil
 }
 
 func jsonFlag(c *invocation) {

@@ -285,7 +285,7 @@ func TestLinearControl(t *testing.T) {
 	}{
 		{racyWrites, "", func() Store { return &pairedStore{Store: newMemStore(), patience: 20 * time.Millisecond} }},
 		{"reads are one write behind", "", func() Store { return &staleStore{memStore: newMemStore().(*memStore)} }},
-		{"what is sent twice is done twice", "without", newMemStore},
+		{"what is sent twice is done twice", "without", func() Store { return newMemStore() }},
 	} {
 		// Two writes overlap only by chance.
 		linear := 0

@@ -157,7 +157,7 @@ func dispatch(ctx context.Context, args []string, env environment) error {
 		if err := c.parse(cmd, args[words:]); err != nil {
 			return err
 		}
-		if err := c.checkVariables(); err != nil {
+		if err := cmp.Or(c.checkVariables(), c.checkDatabase()); err != nil {
 			return err
 		}
 		return cmd.run(ctx, c)

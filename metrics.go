@@ -50,7 +50,7 @@ func newMeter() *meter {
 	m.Gauge("sello_build_info", "The binary, in labels.", one, "version", b.Version, "revision", b.Revision, "goversion", b.Go)
 	m.Gauge("sello_schema_version", "Schema of the files that this binary writes.", func() float64 { return schemaVersion })
 	m.commits = m.Histogram("sello_store_commit_duration_seconds",
-		"Time to store a group of writes: waiting for room in the memtable, appending to the journal and flushing it.", commitBounds)
+		"Time to store a group of writes: in a file, waiting for room in the memtable, appending to the journal and flushing it.", commitBounds)
 	return m
 }
 
@@ -77,15 +77,21 @@ func (m *meter) ofConnections(g *gate) {
 	})
 }
 
-// ofQueue registers the write queue. No update may be under way.
-func (m *meter) ofQueue(s *boltStore) {
-	m.Gauge("sello_write_queue_depth", "Writes that wait for the writer.", func() float64 { return float64(len(s.queue.waiting)) })
-	m.Gauge("sello_write_queue_max", "Writes that may wait; the next one is answered with 503.", func() float64 { return float64(cap(s.queue.waiting)) })
-	s.countWaits(m.Histogram("sello_write_queue_wait_seconds", "Time that a write waits for the writer. The commit follows.", commitBounds))
+// ofStore registers the write queue, and whether the store takes writes. No update may be
+// under way.
+func (m *meter) ofStore(s openedStore, e *engine) {
+	queue := s.writes()
+	m.Gauge("sello_write_queue_depth", "Writes that wait for the writer.", func() float64 { return float64(len(queue.waiting)) })
+	m.Gauge("sello_write_queue_max", "Writes that may wait; the next one is answered with 503.", func() float64 { return float64(cap(queue.waiting)) })
+	queue.waits = m.Histogram("sello_write_queue_wait_seconds", "Time that a write waits for the writer. The commit follows.", commitBounds)
+	m.Gauge("sello_store_writes_refused", "1 while the store takes no writes, for want of space or after a failure; else 0.",
+		func() float64 { return zeroOne(e.store.refusing.Load()) })
+	m.Gauge("sello_store_failed", "1 once it is not known any more what is on disk, and the server ends; else 0.",
+		func() float64 { return zeroOne(queue.broken.Load()) })
 }
 
-// ofStore registers the files and the disk.
-func (m *meter) ofStore(s *boltStore, e *engine, space *diskSpace) {
+// ofFile registers the files and the disk.
+func (m *meter) ofFile(s *boltStore, space *diskSpace) {
 	var now disk.Stats
 	m.Before(func() { now = s.file.Stats() })
 	m.Gauge("sello_store_file_bytes", "Length of the files of the store.", func() float64 { return float64(now.FileBytes) }, "file", "data")
@@ -101,10 +107,6 @@ func (m *meter) ofStore(s *boltStore, e *engine, space *diskSpace) {
 		return time.Since(now.Oldest).Seconds()
 	})
 	m.CounterFunc("sello_store_checkpoints_total", "Checkpoints completed.", func() float64 { return float64(now.Checkpoints) })
-	m.Gauge("sello_store_writes_refused", "1 while the store takes no writes, for want of space or after a failure; else 0.",
-		func() float64 { return zeroOne(e.store.refusing.Load()) })
-	m.Gauge("sello_store_failed", "1 once it is not known any more what is on disk, and the server ends; else 0.",
-		func() float64 { return zeroOne(s.queue.broken.Load()) })
 	told := func(bytes *atomic.Uint64) func() float64 {
 		return func() float64 {
 			if space.all.Load() == 0 {

@@ -203,9 +203,9 @@ func TestStoreFigures(t *testing.T) {
 	if err := e.open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	m.ofQueue(store)
+	m.ofStore(store, e)
 	space := new(diskSpace)
-	m.ofStore(store, e, space)
+	m.ofFile(store, space)
 	m.ofTime(e)
 	m.ofConnections(newGate(nil, 10, 10, nil, slog.New(slog.DiscardHandler)))
 	if text := string(m.Text()); strings.Contains(text, "sello_disk_") {

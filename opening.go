@@ -15,28 +15,27 @@ import (
 	"sello/internal/disk"
 )
 
-// withAdmin runs fn with a caller of operations on the file: in the server that has
-// it open, or else in this process. With mayCreate it creates a missing file.
-func (c *invocation) withAdmin(mayCreate bool, fn func(adminCaller) error) error {
+// withAdmin runs fn with a caller of operations on the store: in the server that has
+// the file open, or else in this process. With mayCreate it creates a missing store.
+func (c *invocation) withAdmin(ctx context.Context, mayCreate bool, fn func(adminCaller) error) error {
 	if call, ok := overSocket(c.db); ok {
 		return fn(call)
 	}
-	store, err := c.open(mayCreate)
+	log := slog.New(slog.NewJSONHandler(c.stderr, nil))
+	store, err := c.open(ctx, mayCreate, log)
 	if err != nil {
 		return err
 	}
 	e := newEngineBy(newWallClock(theMachine()), store, cryptoSeed)
-	e.log = slog.New(slog.NewJSONHandler(c.stderr, nil))
-	file, _ := store.(*boltStore)
-	if err := c.ofFile(e.open(context.Background())); err != nil {
-		if file != nil {
-			return errors.Join(err, file.leave())
-		}
-		return errors.Join(err, store.Close())
+	e.log = log
+	if err := c.ofFile(e.open(context.WithoutCancel(ctx))); err != nil {
+		return errors.Join(err, store.leave())
 	}
 	a := &admin{engine: e, flush: func(context.Context) error { return nil }}
-	if file != nil {
-		a.makeBackup = file.backup
+	if copied, ok := store.(interface {
+		backup(ctx context.Context, path string) (*backedUp, error)
+	}); ok {
+		a.makeBackup = copied.backup
 	}
 	direct := func(ctx context.Context, name string, in, out any) error {
 		return a.direct(withOperator(ctx, thisUser()), name, in, out)
@@ -64,7 +63,7 @@ func (c *invocation) onlyOrg(ctx context.Context, call adminCaller) (string, err
 
 // withOrg is withAdmin for operations on one organization.
 func (c *invocation) withOrg(ctx context.Context, fn func(call adminCaller, org string) error) error {
-	return c.withAdmin(false, func(call adminCaller) error {
+	return c.withAdmin(ctx, false, func(call adminCaller) error {
 		org, err := c.onlyOrg(ctx, call)
 		if err != nil {
 			return err
@@ -73,16 +72,32 @@ func (c *invocation) withOrg(ctx context.Context, fn func(call adminCaller, org 
 	})
 }
 
-// open opens the file. If it is missing, a dry run gets an empty store in memory.
-func (c *invocation) open(mayCreate bool) (Store, error) {
-	if _, err := os.Stat(c.db); mayCreate && c.dryRun && errors.Is(err, fs.ErrNotExist) {
+// open opens the store. If it is missing, a dry run gets an empty one in memory.
+func (c *invocation) open(ctx context.Context, mayCreate bool, log *slog.Logger) (openedStore, error) {
+	opts := disk.Options{MustExist: !mayCreate || c.dryRun, ReadOnly: c.readOnly, Dense: denseTables, MemSize: memSizeFor(memoryFor(hereMemory()))}
+	store, err := c.openStore(ctx, opts, log)
+	if mayCreate && c.dryRun && errors.Is(err, fs.ErrNotExist) {
 		return newMemStore(), nil
 	}
-	s, err := c.openFile(disk.Options{MustExist: !mayCreate, ReadOnly: c.readOnly, Dense: denseTables, MemSize: memSizeFor(memoryFor(hereMemory()))})
-	if err != nil {
-		return nil, err // not s: a nil *boltStore in a Store is not nil
+	return store, err
+}
+
+// openStore opens what -db names.
+func (c *invocation) openStore(ctx context.Context, opts disk.Options, log *slog.Logger) (openedStore, error) {
+	if !isDatabase(c.db) {
+		file, err := c.openFile(opts)
+		if err != nil {
+			return nil, err // not file: a nil *boltStore in an openedStore is not nil
+		}
+		return file, nil
 	}
-	return s, nil
+	store, err := openPostgres(ctx, c.db, databaseOptions{
+		mustExist: opts.MustExist, readOnly: opts.ReadOnly, log: log, conns: c.pgConns, committed: opts.Committed,
+	})
+	if errors.Is(err, errNoPostgres) {
+		err = usageErrorf("%s: este sello no trae PostgreSQL; uno que sí se hace con go build -tags postgres . en el directorio del código", c.dbName())
+	}
+	return store, c.ofFile(err)
 }
 
 // openFile opens the data file. If it was not there, c.made is its path.
@@ -99,19 +114,23 @@ func (c *invocation) openFile(opts disk.Options) (*boltStore, error) {
 }
 
 // mustExist returns an error if the data file is missing, which says where it was looked for.
+// Whether a database has tables is found when it is opened.
 func (c *invocation) mustExist() error {
+	if isDatabase(c.db) {
+		return nil
+	}
 	if _, err := os.Lstat(c.db); !errors.Is(err, fs.ErrNotExist) {
 		return nil // whatever else is wrong is found when it is opened
 	}
 	return fmt.Errorf("%s: %w; con -db se dice cuál es el archivo de datos", c.fullPath(), fs.ErrNotExist)
 }
 
-// fullPath is the path of the data file from the root, if the directory that it is in is known.
+// fullPath is dbName, with the path of a file from the root, if the directory that it is in is known.
 func (c *invocation) fullPath() string {
-	if path, err := filepath.Abs(c.db); err == nil {
+	if path, err := filepath.Abs(c.db); err == nil && !isDatabase(c.db) {
 		return path
 	}
-	return c.db
+	return c.dbName()
 }
 
 // cryptoSeed returns the random seed of one operation.
@@ -120,11 +139,11 @@ func cryptoSeed() (s seed) {
 	return s
 }
 
-// openMigrated opens the file and an engine on it. It migrates a file of an older
+// openMigrated opens the store and an engine on it. It migrates a store of an older
 // schema first and describes that in done. It sets opts.Dense.
-func (c *invocation) openMigrated(ctx context.Context, opts disk.Options, log *slog.Logger) (store *boltStore, e *engine, done *migrated, err error) {
+func (c *invocation) openMigrated(ctx context.Context, opts disk.Options, log *slog.Logger) (store openedStore, e *engine, done *migrated, err error) {
 	opts.Dense = denseTables
-	if store, err = c.openFile(opts); err != nil {
+	if store, err = c.openStore(ctx, opts, log); err != nil {
 		return nil, nil, nil, err
 	}
 	e = newEngineBy(newWallClock(theMachine()), store, cryptoSeed)
@@ -141,34 +160,38 @@ func (c *invocation) openMigrated(ctx context.Context, opts disk.Options, log *s
 	return store, e, done, nil
 }
 
-// ofFile adds the file's name to an error that does not say it.
+// ofFile adds the name of the file or database to an error that does not say it.
 func (c *invocation) ofFile(err error) error {
-	if err == nil || strings.Contains(err.Error(), c.db) {
+	if err == nil || strings.Contains(err.Error(), c.dbName()) {
 		return err
 	}
-	return fmt.Errorf("%s: %w", c.db, err)
+	if refused, ok := errors.AsType[*schemaError](err); ok {
+		refused.database = isDatabase(c.db)
+	}
+	return fmt.Errorf("%s: %w", c.dbName(), err)
 }
 
-// takeUp opens an engine on a file. If the file is of an older schema, takeUp migrates
-// it; otherwise it returns nil.
-func (c *invocation) takeUp(ctx context.Context, e *engine, store *boltStore) (*migrated, error) {
+// takeUp opens an engine on a store. If the store is of an older schema, takeUp migrates
+// it, a file with a copy; otherwise it returns nil.
+func (c *invocation) takeUp(ctx context.Context, e *engine, store openedStore) (*migrated, error) {
 	err := e.open(ctx)
 	if old, ok := errors.AsType[*schemaError](err); !ok || old.cause != "" {
 		return nil, err
 	}
-	// Then the file is of an older schema.
+	// Then the store is of an older schema.
+	file, isFile := store.(*boltStore)
 	keep := func(from uint64) (string, error) {
 		name := fmt.Sprintf("%s.schema%d", c.db, from)
 		if _, err := os.Lstat(name); err == nil { // keep the copy of an earlier migration
 			name += "-" + time.Now().UTC().Format(backupStamp)
 		}
-		made, err := store.backup(ctx, name)
+		made, err := file.backup(ctx, name)
 		if err != nil {
 			return "", fmt.Errorf("copia de antes de convertir: %w", err)
 		}
 		return made.File, nil
 	}
-	if c.noCopy {
+	if c.noCopy || !isFile {
 		keep = nil
 	}
 	done, err := e.migrate(ctx, keep)

@@ -42,6 +42,7 @@ var operatorTexts = panelTexts{
 	"operator.listens":       {"Escucha en", "Listens at"},
 	"operator.store":         {"Datos", "Data"},
 	"operator.path":          {"Archivo", "File"},
+	"operator.database":      {"Base de datos", "Database"},
 	"operator.bytes":         {"Tamaño", "Size"},
 	"operator.journals":      {"Diario", "Journal"},
 	"operator.unwritten":     {"Por pasar al archivo", "Not in the file yet"},

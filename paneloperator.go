@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // What whoever runs the server sees: how it is, its backups, verifications, organizations and
@@ -40,6 +41,15 @@ func operatorForms() []panelForm {
 // fillNow is a fillFunc that needs no transaction: err is what went wrong.
 func fillNow(err error) fillFunc { return func(*txn) error { return err } }
 
+// backedUp is operated for what concerns backups: an error if the server makes none.
+func (v *panelRequest) backedUp() (*panelServer, error) {
+	s, err := v.operated()
+	if err == nil && s.plan == nil {
+		err = newError(codeRouteNotFound)
+	}
+	return s, err
+}
+
 // operated returns the server; an error if there is none.
 func (v *panelRequest) operated() (*panelServer, error) {
 	if v.panel.server == nil {
@@ -50,7 +60,7 @@ func (v *panelRequest) operated() (*panelServer, error) {
 
 // An operatorView is how the server is.
 type operatorView struct {
-	Version, Commit, Go, Platform, Address, File string
+	Version, Commit, Go, Platform, Address, Name string // Name is the store's
 
 	Modified bool
 	Schema   int
@@ -64,6 +74,7 @@ type operatorView struct {
 // serverFigures are figures of one moment. A negative age is unknown.
 type serverFigures struct {
 	Up                       float64 // in seconds
+	IsFile                   bool    // or else a database, without the figures up to Disk
 	File, Journal, Unwritten int64   // bytes
 	Checkpoints              int
 	Lag                      float64 // in seconds, of the oldest write that is not in the data file
@@ -86,11 +97,8 @@ func operatorPage(v *panelRequest) (any, fillFunc) {
 	}
 	b := &s.build
 	view := &operatorView{
-		Version: b.Version, Commit: b.Revision, Go: b.Go, Platform: b.Platform, Address: s.address, File: s.file,
+		Version: b.Version, Commit: b.Revision, Go: b.Go, Platform: b.Platform, Address: s.address, Name: s.name,
 		Modified: b.Modified, Schema: b.Schema, Started: s.started, Now: s.figures(v.api, v.request.now), Source: v.sourceView(),
-	}
-	if path, err := filepath.Abs(s.file); err == nil {
-		view.File = path
 	}
 	view.Alerts = s.alerts(&view.Now, v.request.now)
 	return view, nil
@@ -98,16 +106,19 @@ func operatorPage(v *panelRequest) (any, fillFunc) {
 
 // figures are those of metrics.go.
 func (s *panelServer) figures(a *api, now instant) (f serverFigures) {
-	stats := s.store.file.Stats()
 	f.Up = max(now.sub(s.started), 0).Seconds()
-	f.File, f.Journal, f.Unwritten, f.Checkpoints = stats.FileBytes, stats.JournalFileBytes, stats.JournalBytes, stats.Checkpoints
-	if !stats.Oldest.IsZero() {
-		f.Lag = max(now.sub(instantOf(stats.Oldest)), 0).Seconds()
+	if store, is := s.store.(*boltStore); is {
+		stats := store.file.Stats()
+		f.IsFile, f.File, f.Journal, f.Unwritten, f.Checkpoints = true, stats.FileBytes, stats.JournalFileBytes, stats.JournalBytes, stats.Checkpoints
+		if !stats.Oldest.IsZero() {
+			f.Lag = max(now.sub(instantOf(stats.Oldest)), 0).Seconds()
+		}
 	}
 	f.Free, f.Disk = s.space.free.Load(), s.space.all.Load()
 	f.Open, f.Refused = s.gate.counts()
 	f.MostOpen, f.Faults = s.gate.most, a.faults.Load()
-	f.Waiting, f.MostWaiting = len(s.store.queue.waiting), cap(s.store.queue.waiting)
+	queue := s.store.writes()
+	f.Waiting, f.MostWaiting = len(queue.waiting), cap(queue.waiting)
 	_, clock := a.engine.clock.read()
 	f.Clock = clock.verdict
 	f.ClockInStep, f.ClockKnown = a.engine.clock.machine.synchronized()
@@ -120,7 +131,11 @@ func (s *panelServer) figures(a *api, now instant) (f serverFigures) {
 
 // alerts are what somebody should see to, the worst first.
 func (s *panelServer) alerts(f *serverFigures, now instant) (list []string) {
-	backups := s.plan.state.figures()
+	var every time.Duration // of backups
+	var last time.Time
+	if s.plan != nil {
+		every, last = s.plan.every, s.plan.state.figures().Last
+	}
 	for _, each := range []struct {
 		alert string
 		holds bool
@@ -129,8 +144,8 @@ func (s *panelServer) alerts(f *serverFigures, now instant) (list []string) {
 		{"alert.disk", s.space.low.Load()},
 		{"alert.sweep", f.SweepLag > 600},
 		{"alert.hooks", f.HooksPaused > 0},
-		{"alert.backups.none", s.plan.every == 0},
-		{"alert.backups.late", s.plan.every > 0 && (backups.Last.IsZero() || now.sub(instantOf(backups.Last)) > 2*s.plan.every)},
+		{"alert.backups.none", s.plan != nil && every == 0},
+		{"alert.backups.late", every > 0 && (last.IsZero() || now.sub(instantOf(last)) > 2*every)},
 	} {
 		if each.holds {
 			list = append(list, each.alert)
@@ -191,7 +206,7 @@ type backupFile struct {
 const backupsShown = 50
 
 func backupsPage(v *panelRequest) (any, fillFunc) {
-	s, err := v.operated()
+	s, err := v.backedUp()
 	if err != nil {
 		return nil, fillNow(err)
 	}
@@ -229,7 +244,7 @@ func backupsPage(v *panelRequest) (any, fillFunc) {
 }
 
 func startBackup(v *panelRequest) error {
-	s, err := v.operated()
+	s, err := v.backedUp()
 	if err == nil {
 		err = startTask(v, &s.copying, auditBackupStarted, func(ctx context.Context, _ *struct{}) (*backedUp, error) { return s.plan.makeOne(ctx) })
 	}
@@ -481,9 +496,13 @@ type tabItem struct {
 	Current    bool
 }
 
-// OperatorTabs are the operator's pages.
+// OperatorTabs are the operator's pages; without backups on a database.
 func (f *pageData) OperatorTabs() (tabs []tabItem) {
+	server := f.request.panel.server
 	for _, each := range operatorPages() {
+		if each.template == "backups" && server != nil && server.plan == nil {
+			continue
+		}
 		if each.template != "" {
 			tabs = append(tabs, tabItem{each.path, f.T("tab." + each.template), f.request.page != nil && f.request.page.path == each.path})
 		}

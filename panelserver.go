@@ -15,15 +15,15 @@ const (
 // A panelServer is what serve.go gives the panel. The figures are those of -metrics, from the
 // same sources.
 type panelServer struct {
-	store    *boltStore
+	store    openedStore
 	gate     *gate
 	space    *diskSpace // of the file
 	hooks    *deliverer
-	plan     *backupPlan
+	plan     *backupPlan // nil for a database, which PostgreSQL backs up
 	build    buildInfo
 	started  instant
 	address  string         // that it listens at
-	file     string         // path
+	name     string         // of the file, with its whole path, or of the database
 	sweepLag func() float64 // in seconds; NaN if it is not known
 
 	check      func(context.Context, verifyRequest, *verifyProgress) (*verification, error)

@@ -82,10 +82,10 @@ func TestProgressOfOperations(t *testing.T) {
 		run   func(ctx context.Context) error
 	}{
 		{"verify", 0.9, func(ctx context.Context) error { // its last customers are told together
-			return c.withAdmin(false, func(call adminCaller) error { return call(ctx, "verify", verifyRequest{}, new(verification)) })
+			return c.withAdmin(ctx, false, func(call adminCaller) error { return call(ctx, "verify", verifyRequest{}, new(verification)) })
 		}},
 		{"backup", 0.95, func(ctx context.Context) error {
-			return c.withAdmin(false, func(call adminCaller) error {
+			return c.withAdmin(ctx, false, func(call adminCaller) error {
 				return call(ctx, "backup", backupRequest{File: copied}, new(backedUp))
 			})
 		}},

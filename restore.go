@@ -33,6 +33,9 @@ queda lo de antes o la copia, entera. ARCHIVO sigue donde está. Hace falta espa
 }
 
 func runRestore(ctx context.Context, c *invocation) error {
+	if isDatabase(c.db) {
+		return usageErrorf("sello restore es para un archivo: una base de datos se restaura con las copias de PostgreSQL, las de pg_dump o pgBackRest")
+	}
 	from := c.args[0]
 	for _, path := range []string{c.db, from} {
 		if _, used := overSocket(path); used {

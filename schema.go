@@ -40,16 +40,17 @@ func theMigrations() []migration { return nil }
 
 // A schemaError says that a file has another schema than this sello's.
 type schemaError struct {
-	version uint64
-	cause   string // why it cannot be migrated; "" if it can
+	version  uint64
+	cause    string // why it cannot be migrated; "" if it can
+	database bool   // in place of a file
 }
 
 func (e *schemaError) Error() string {
-	text := fmt.Sprintf("el archivo es del esquema %d y este sello usa el %d", e.version, schemaVersion)
-	if e.cause != "" {
-		return text + ": " + e.cause
+	what, advice := "el archivo", "conviértelo con sello migrate, o inicia sello serve, que lo convierte"
+	if e.database {
+		what, advice = "la base de datos", "conviértela con sello migrate, o inicia sello serve, que la convierte"
 	}
-	return text + ": conviértelo con sello migrate, o inicia sello serve, que lo convierte"
+	return fmt.Sprintf("%s es del esquema %d y este sello usa el %d: %s", what, e.version, schemaVersion, cmp.Or(e.cause, advice))
 }
 
 // A schemaState is what a store records about its schema.
@@ -99,13 +100,13 @@ func (e *engine) check(s schemaState) error {
 	case s.version == 0 || s.version == schemaVersion && s.from == 0:
 		return nil
 	case s.version > schemaVersion:
-		return &schemaError{s.version, "lo escribió un sello más nuevo"}
+		return &schemaError{version: s.version, cause: "lo escribió un sello más nuevo"}
 	case was >= e.oldest():
 		return &schemaError{version: was}
 	case was < firstReleased:
-		return &schemaError{was, "es anterior a la primera publicación y no se convierte; CHANGELOG.md dice qué sello lo abre aún"}
+		return &schemaError{version: was, cause: "es anterior a la primera publicación y no se convierte; CHANGELOG.md dice qué sello lo abre aún"}
 	default:
-		return &schemaError{was, "ya no se convierte; CHANGELOG.md dice qué sello lo abre aún"}
+		return &schemaError{version: was, cause: "ya no se convierte; CHANGELOG.md dice qué sello lo abre aún"}
 	}
 }
 

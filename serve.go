@@ -33,6 +33,7 @@ func serveFlags(c *invocation) {
 		c.memory, err = parseMemory(text)
 		return err
 	})
+	c.set.IntVar(&c.pgConns, "pg-conns", 32, "`conexiones` a la base de datos de -db, como máximo; al menos 2")
 	logFlags(c)
 	c.set.DurationVar(&c.backups.every, "backup-every", 0, "`tiempo` entre copias del archivo, como 90m o 24h, de al menos 1m; sin ella no se hacen")
 	c.set.IntVar(&c.backups.keep, "backup-keep", 24, "`número` de copias que se conservan, las más nuevas")
@@ -98,7 +99,7 @@ const (
 
 func runServe(ctx context.Context, c *invocation) error { return c.serve(ctx, nil, nil) }
 
-// serve opens the file and serves the API on it until ctx ends. It calls check, if not
+// serve opens the store and serves the API on it until ctx ends. It calls check, if not
 // nil, before that, and ready, if not nil, once the API answers.
 func (c *invocation) serve(ctx context.Context, check func(context.Context, *engine) error, ready func(*service) error) (err error) {
 	c.memSize = setCollector(c.memory)
@@ -128,6 +129,7 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *eng
 	}
 	defer listener.Close() // a server that was started has closed it already
 	s := &service{store: store, api: newAPI(e, trusted, log), listener: listener, pair: pair, figures: figures, log: log}
+	s.file, _ = store.(*boltStore)
 	s.supervisor = newNotifier(c.getenv, os.Getpid(), log)
 	s.openPanel(c)
 	s.api.lines, s.api.loggedFrom, s.api.secure = lines, c.loggedFrom, pair != nil
@@ -185,10 +187,15 @@ func (c *invocation) checkServing() (trusted []netip.Prefix, err error) {
 	if err := c.checkPanel(); err != nil {
 		return nil, err
 	}
+	for _, name := range []string{"backup-every", "backup-dir", "backup-keep", "backup-after"} {
+		if isDatabase(c.db) && c.given[name] {
+			return nil, usageErrorf("-%s es para un archivo: las copias programadas de una base de datos las hace PostgreSQL, con pg_dump o pgBackRest; sello backup hace una cuando se le pide", name)
+		}
+	}
 	if c.given["backup-keep"] && c.backups.every == 0 {
 		return nil, &usageError{"-backup-keep va con -backup-every y -backup-dir"}
 	}
-	c.backups.name = backupName(c.db)
+	c.backups.name = backupName(c.dbName())
 	if err := c.backups.check(); err != nil {
 		return nil, err
 	}
@@ -213,7 +220,7 @@ func (c *invocation) checkServing() (trusted []netip.Prefix, err error) {
 func (c *invocation) settings(at net.Addr) serverSettings {
 	s := serverSettings{
 		Build: thisBuild(), Addr: at.String(), TLSCert: absolute(c.tlsCert), TLSKey: absolute(c.tlsKey), Proxies: c.trusted != "", PanelOff: !c.panelOn,
-		BackupEvery: c.backups.every, BackupDir: absolute(c.backups.dir), BackupName: backupName(c.db),
+		BackupEvery: c.backups.every, BackupDir: absolute(c.backups.dir), BackupName: backupName(c.dbName()),
 	}
 	_, s.Panel = c.panelServed(at)
 	return s
@@ -230,11 +237,11 @@ func absolute(path string) string {
 	return path
 }
 
-// openAndListen opens the file, migrates it if need be, and then listens. Where there
+// openAndListen opens the store, migrates it if need be, and then listens. Where there
 // is no file yet it listens first, so that an unusable address leaves no new file
-// behind.
-func (c *invocation) openAndListen(ctx context.Context, opts disk.Options, log *slog.Logger) (store *boltStore, e *engine, l net.Listener, err error) {
-	if _, err := os.Stat(c.db); errors.Is(err, fs.ErrNotExist) {
+// behind. A database may be another server's for a while: nobody is to connect meanwhile.
+func (c *invocation) openAndListen(ctx context.Context, opts disk.Options, log *slog.Logger) (store openedStore, e *engine, l net.Listener, err error) {
+	if _, err := os.Stat(c.db); errors.Is(err, fs.ErrNotExist) && !isDatabase(c.db) {
 		if l, err = listen(c.addr); err != nil {
 			return nil, nil, nil, err
 		}
@@ -259,9 +266,10 @@ func listen(addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// A service is the API on an open file, from start to stop.
+// A service is the API on an open store, from start to stop.
 type service struct {
-	store    *boltStore
+	store    openedStore
+	file     *boltStore // the store, if it is a file; else nil
 	api      *api
 	panel    *panel       // nil: it is not served
 	listener net.Listener // of the public API
@@ -278,7 +286,7 @@ type service struct {
 	endOperations  func() // cancels the operations of commands
 	failed         bool   // the store has failed
 	backups        backupState
-	space          diskSpace // for the file
+	space          diskSpace // for the file; not looked at without one
 	supervisor     *notifier
 	hooks          *deliverer
 }
@@ -321,11 +329,13 @@ func (s *service) startMetrics(addr string, within *gate, plan *backupPlan) erro
 	m := s.figures
 	m.ofRequests(s.api)
 	m.ofConnections(within)
-	m.ofQueue(s.store)
-	m.ofStore(s.store, s.api.engine, &s.space)
+	m.ofStore(s.store, s.api.engine)
 	m.ofTime(s.api.engine)
 	m.ofWebhooks(s.hooks)
-	m.ofBackups(plan, &s.backups)
+	if s.file != nil {
+		m.ofFile(s.file, &s.space)
+		m.ofBackups(plan, &s.backups)
+	}
 	if s.pair != nil {
 		m.ofCertificate(s.pair)
 	}
@@ -338,13 +348,25 @@ func (s *service) startMetrics(addr string, within *gate, plan *backupPlan) erro
 	return nil
 }
 
-// start serves the public API and, on a socket beside the file, the operations of
-// commands. It also starts the background work.
-func (s *service) start(ctx context.Context, c *invocation) error {
+// startAdmin serves the operations of commands, on a socket beside the file.
+func (s *service) startAdmin(operations context.Context, c *invocation) error {
 	socket, err := listenAdmin(c.db)
 	if err != nil {
 		return fmt.Errorf("socket de administración: %w", err)
 	}
+	settings := c.settings(s.listener.Addr())
+	commands := &admin{engine: s.api.engine, flush: flushOf(s.api), hooks: s.hooks, inServer: true, settings: settings, makeBackup: s.file.backup}
+	s.local = &http.Server{
+		Handler: commands.handler(s.log), ReadHeaderTimeout: headerTimeout,
+		BaseContext: func(net.Listener) context.Context { return operations },
+	}
+	go func() { s.ended <- s.local.Serve(socket) }()
+	return nil
+}
+
+// start serves the public API and, beside a file, the operations of commands. It also
+// starts the background work.
+func (s *service) start(ctx context.Context, c *invocation) error {
 	e := s.api.engine
 	s.hooks = newDeliverer(e, c.receivers, s.log)
 	if p, is := s.api.panel.(*panel); is {
@@ -353,12 +375,6 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 	s.public = newServer(s.api, s.log)
 	operations, endOperations := context.WithCancel(context.WithoutCancel(ctx))
 	s.endOperations = endOperations
-	settings := c.settings(s.listener.Addr())
-	commands := &admin{engine: e, flush: flushOf(s.api), hooks: s.hooks, inServer: true, settings: settings, makeBackup: s.store.backup}
-	s.local = &http.Server{
-		Handler: commands.handler(s.log), ReadHeaderTimeout: headerTimeout,
-		BaseContext: func(net.Listener) context.Context { return operations },
-	}
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	s.stopBackground = stopBackground
 	within := s.gate(c)
@@ -366,11 +382,15 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 	s.ended = make(chan error, 4)
 	if c.metrics != "" { // before the first request
 		if err := s.startMetrics(c.metrics, within, &c.backups); err != nil {
-			return errors.Join(err, socket.Close())
+			return err
+		}
+	}
+	if s.file != nil {
+		if err := s.startAdmin(operations, c); err != nil {
+			return errors.Join(err, s.close())
 		}
 	}
 	go func() { s.ended <- s.public.Serve(s.api.connections(s.secured(within))) }()
-	go func() { s.ended <- s.local.Serve(socket) }()
 
 	if c.redirect != "" {
 		if err := s.startRedirect(c.redirect); err != nil {
@@ -382,7 +402,9 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 		defer s.api.lines.flush() // also if it panics, which ends the process
 		s.api.keepHouse(background)
 	})
-	s.background.Go(func() { s.space.watch(background, filepath.Dir(c.db), s.log) })
+	if s.file != nil {
+		s.background.Go(func() { s.space.watch(background, filepath.Dir(c.db), s.log) })
+	}
 	s.background.Go(func() { s.supervisor.live(background, s.api.storeAnswers) })
 	if s.pair != nil {
 		s.background.Go(func() { s.pair.watch(background) })
@@ -395,7 +417,7 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 			s.background.Go(func() { after.run(background) })
 		}
 	}
-	s.log.Info("serving", "addr", s.listener.Addr().String(), "db", c.db)
+	s.log.Info("serving", "addr", s.listener.Addr().String(), "db", c.dbName())
 	return nil
 }
 
@@ -403,16 +425,20 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 // what it may start.
 func (s *service) tellPanel(c *invocation, within *gate, background context.Context) {
 	e, plan := s.api.engine, &c.backups
-	plan.make, plan.now, plan.log, plan.state = s.store.backup, e.now, s.log, &s.backups
-	if plan.every == 0 {
-		plan.dir = filepath.Dir(c.db)
+	if s.file == nil {
+		plan = nil
+	} else {
+		plan.make, plan.now, plan.log, plan.state = s.file.backup, e.now, s.log, &s.backups
+		if plan.every == 0 {
+			plan.dir = filepath.Dir(c.db)
+		}
 	}
 	if s.panel == nil {
 		return
 	}
 	s.panel.server = &panelServer{
 		store: s.store, gate: within, space: &s.space, hooks: s.hooks, plan: plan, build: thisBuild(),
-		started: instantOf(e.now()), address: s.listener.Addr().String(), file: c.db,
+		started: instantOf(e.now()), address: s.listener.Addr().String(), name: c.fullPath(),
 		sweepLag:   (&sweepLag{engine: e}).value,
 		check:      (&admin{engine: e, flush: flushOf(s.api), inServer: true}).verifyTelling,
 		background: func(work func(context.Context)) { s.background.Go(func() { work(background) }) },

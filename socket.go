@@ -223,8 +223,11 @@ func thisUser() string {
 }
 
 // overSocket returns a caller of operations in the server that has the file open.
-// ok is false if no server accepts on the socket.
+// ok is false if no server accepts on the socket. There is none beside a database.
 func overSocket(file string) (call adminCaller, ok bool) {
+	if isDatabase(file) {
+		return nil, false
+	}
 	p, err := socketPath(file)
 	if err != nil {
 		return nil, false // a server could not listen either

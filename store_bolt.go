@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"sello/internal/disk"
-	"sello/internal/metrics"
 	"sello/internal/ordered"
 )
 
@@ -52,8 +51,7 @@ func (s *boltStore) Update(ctx context.Context, fn func(Tx) error) error {
 	return s.named(s.queue.update(ctx, fn))
 }
 
-// countWaits counts in h how long updates wait for the writer. No update may be under way.
-func (s *boltStore) countWaits(h *metrics.Histogram) { s.queue.waits = h }
+func (s *boltStore) writes() *writeQueue { return s.queue }
 
 // named returns an error of a transaction as one of Store. It names the file if
 // the error says that the file is damaged.
@@ -78,9 +76,7 @@ func (s *boltStore) close(file func() error) error {
 	return seamError(file())
 }
 
-// Failed returns a channel that gets one error when the store no longer knows what is
-// on disk (see disk.File.Failed). From then on every Update returns errUnavailable.
-// The process reports the error and exits without calling Close.
+// Failed gets the error when the store no longer knows what is on disk (see disk.File.Failed).
 func (s *boltStore) Failed() <-chan error { return s.queue.failed }
 
 // begin is called on the goroutine of the queue's writer.

@@ -21,7 +21,7 @@ type memStore struct {
 	gone  bool
 }
 
-func newMemStore() Store {
+func newMemStore() openedStore {
 	s := new(memStore)
 	s.state.Store(new(memTx))
 	s.queue = newWriteQueue(s.begin, defaultWaiting)
@@ -53,6 +53,10 @@ func (s *memStore) Close() error {
 	s.gone = true
 	return nil
 }
+
+func (s *memStore) writes() *writeQueue  { return s.queue }
+func (s *memStore) Failed() <-chan error { return s.queue.failed }
+func (s *memStore) leave() error         { return s.Close() }
 
 func (s *memStore) begin(batch) (batch, error) {
 	return memBatch{*s.state.Load(), s}, nil

@@ -81,6 +81,20 @@ type writeQueue struct {
 	failed chan error // one error, when the queue breaks
 }
 
+// An openedStore is a Store that a command has opened: a file, or a database.
+type openedStore interface {
+	Store
+	writes() *writeQueue
+
+	// Failed returns a channel that gets one error when the store no longer knows what is
+	// stored. From then on every Update returns errUnavailable. The process reports the
+	// error and exits without calling Close.
+	Failed() <-chan error
+
+	// leave is Close that does not finish what another process can finish.
+	leave() error
+}
+
 // errFailed is what a broken queue answers.
 var errFailed = fmt.Errorf("%w: the store has failed", errUnavailable)
 

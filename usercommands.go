@@ -94,7 +94,7 @@ func (c *invocation) startFirst() string {
 }
 
 func runUserList(ctx context.Context, c *invocation) error {
-	return c.withAdmin(false, func(call adminCaller) error {
+	return c.withAdmin(ctx, false, func(call adminCaller) error {
 		var out []listedUser
 		if err := call(ctx, "user/list", struct{}{}, &out); err != nil {
 			return err
@@ -157,7 +157,7 @@ func userCommand(operation, done string) func(context.Context, *invocation) erro
 }
 
 func (c *invocation) onUser(ctx context.Context, operation string, in userRequest, done string) error {
-	return c.withAdmin(false, func(call adminCaller) error {
+	return c.withAdmin(ctx, false, func(call adminCaller) error {
 		var out struct{}
 		if err := call(ctx, operation, in, &out); err != nil {
 			return err
@@ -190,7 +190,7 @@ func runUserReset(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	return c.withAdmin(false, func(call adminCaller) error {
+	return c.withAdmin(ctx, false, func(call adminCaller) error {
 		var out invited
 		if err := call(ctx, "user/reset", userRequest{Email: c.args[0], NoFactor: c.noFactor, Panel: address}, &out); err != nil {
 			return err
@@ -214,7 +214,7 @@ func runUserLogout(ctx context.Context, c *invocation) error {
 	if !c.everybody {
 		in.Email = c.args[0]
 	}
-	return c.withAdmin(false, func(call adminCaller) error {
+	return c.withAdmin(ctx, false, func(call adminCaller) error {
 		var out loggedOut
 		if err := call(ctx, "user/logout", in, &out); err != nil {
 			return err
