@@ -259,7 +259,7 @@ func (c *invocation) checkDatabase() error {
 		return nil
 	}
 	if _, ok := databaseName(c.db); !ok {
-		return &usageError{"-db debe tener la forma postgres://usuario:contraseña@servidor:5432/base; en la contraseña, los signos % @ / ? # se escriben %25 %40 %2F %3F %23"}
+		return &usageError{"-db debe tener la forma postgres://usuario:contraseña@servidor:5432/base, o servidor:5432,otro:5432 si son varios; en la contraseña, los signos % @ / ? # se escriben %25 %40 %2F %3F %23"}
 	}
 	if c.pgConns < 2 {
 		return &usageError{"-pg-conns debe ser al menos 2"}

@@ -95,7 +95,7 @@ func (c *invocation) openStore(ctx context.Context, opts disk.Options, log *slog
 		mustExist: opts.MustExist, readOnly: opts.ReadOnly, log: log, conns: c.pgConns, committed: opts.Committed,
 	})
 	if errors.Is(err, errNoPostgres) {
-		err = usageErrorf("%s: este sello no trae PostgreSQL; uno que sí se hace con go build -tags postgres . en el directorio del código", c.dbName())
+		err = usageErrorf("%s: este sello no trae PostgreSQL: go build -tags postgres . en el directorio del código hace uno que sí", c.dbName())
 	}
 	return store, c.ofFile(err)
 }

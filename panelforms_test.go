@@ -38,7 +38,7 @@ var formSetup = setup{
 
 func newFormWorld(t testing.TB) *formWorld {
 	w := newFormWorldOn(newPanelShop(t, formSetup))
-	w.panelShop.panel.server = &panelServer{background: func(func(context.Context)) {}} // tasks begin, and never end
+	w.panelShop.panel.server = &panelServer{plan: new(backupPlan), background: func(func(context.Context)) {}} // tasks begin, and never end
 	return w
 }
 

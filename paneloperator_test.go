@@ -85,6 +85,33 @@ func (s *operatedShop) main(path string) string {
 	return mainOf(w.Body.String())
 }
 
+// TestOperatorDatabase: on a database the pages show its name, and neither files nor backups.
+func TestOperatorDatabase(t *testing.T) {
+	t.Parallel()
+	s := newOperatedShop(t)
+	server := s.panelShop.panel.server
+	fileOnly := []string{"Libre en el disco", "<dt>Diario</dt>", "<dt>Archivo</dt>", "No hay copias programadas", backupsPath}
+	page := s.main(operatorPath)
+	for _, text := range fileOnly {
+		if !strings.Contains(page, text) {
+			t.Errorf("a file's page has no %q", text)
+		}
+	}
+	server.store, server.plan, server.name = newMemStore(), nil, "postgres://db:5432/sello"
+	page = s.main(operatorPath)
+	for _, text := range fileOnly {
+		if strings.Contains(page, text) {
+			t.Errorf("a database's page has %q", text)
+		}
+	}
+	if !strings.Contains(page, "<dt>Base de datos</dt><dd>postgres://db:5432/sello</dd>") {
+		t.Errorf("no name of the database in\n%s", page)
+	}
+	if w := s.panelShop.get(roleOwner, backupsPath); w.Code != http.StatusNotFound {
+		t.Errorf("the page of backups: %d", w.Code)
+	}
+}
+
 // TestOperatorAlone: the pages are for users with the flag, whatever their role.
 func TestOperatorAlone(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+)
+
+// TestDatabaseName: the name of a database tells nothing that is not for everybody, however the
+// password is written.
+func TestDatabaseName(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"postgres://db/sello": "postgres://db/sello",
+		"postgresql://ana:SECRETO@db:5432/sello?sslmode=require":     "postgres://db:5432/sello",
+		"postgres://ana:SECRETO@a:5432,b:5433/sello":                 "postgres://a:5432,b:5433/sello",
+		"postgres://ana:SEC@RETO@db/sello":                           "postgres://db/sello",
+		"postgres://ana:SEC%40RETO@[::1]:5432/sello":                 "postgres://[::1]:5432/sello",
+		"postgres:///sello?host=/run/postgresql&password=SECRETO":    "postgres:///sello",
+		"postgres://db?user=ana&password=SECRETO":                    "postgres://db",
+		"postgres://ana:12/SECRETO@db/sello":                         "",
+		"postgres://ana:12?SECRETO@db/sello":                         "",
+		"postgres://ana:12#SECRETO@db/sello":                         "",
+		"postgres://ana:SECRETO/@db/sello":                           "",
+		"postgres://ana:SECRETO%@db/sello":                           "",
+		"postgres://ana:SECRETO@db:x/sello":                          "",
+		"postgres://ana:SECRETO\n@db/sello":                          "",
+		"postgres://ana:SECRETO@db/sello?options=-c%20x%3Dy#SECRETO": "postgres://db/sello",
+	} {
+		if name, ok := databaseName(address); name != want || ok != (want != "") {
+			t.Errorf("%s: %q, %t, want %q", address, name, ok, want)
+		}
+	}
+}
+
+// TestDatabaseRefused: a binary without PostgreSQL refuses a database in every command that would
+// open it, and any binary what a database has otherwise. Nothing is written, and the password is
+// nowhere.
+func TestDatabaseRefused(t *testing.T) {
+	t.Parallel()
+	s := newTill(t)
+	s.env["SELLO_DB"] = "postgres://ana:SECRETO@db:5432/sello"
+	document, customers := s.file("luna.json", string(demoDocument)), s.file("c.csv", "email,phoneNumber\nana@example.com,\n")
+	before := s.contents()
+	const without = "postgres://db:5432/sello: este sello no trae PostgreSQL: go build -tags postgres . "
+	for line, want := range map[string]string{
+		"serve": without, "demo": without, "apply " + document: without, "apply -dry-run " + document: without, "export": without,
+		"import customers " + customers: without, "import customers -dry-run " + customers: without, "export sales": without,
+		"key list": without, "key create -name x": without, "audit": without, "webhook list": without,
+		"user list": without, "user invite -email ana@example.com -role owner": without, "backup " + s.dir + "/copy.db": without,
+		"verify": without, "doctor": without, "migrate": without, "clock": without, "serve -pg-conns 2": without,
+
+		"compact": "autovacuum", "restore " + s.dir + "/copy.db": "pg_dump",
+		"serve -backup-every 1h": "-backup-every es para un archivo", "serve -backup-dir x": "-backup-dir es para un archivo",
+		"serve -backup-keep 3": "-backup-keep es para un archivo", "demo -backup-after x": "-backup-after es para un archivo",
+		"serve -pg-conns 1":                             "-pg-conns debe ser al menos 2",
+		"serve -db sello.db -pg-conns 4":                "-pg-conns va con una base de datos",
+		"verify -db postgres://ana:12/SECRETO@db/sello": "-db debe tener la forma postgres://",
+	} {
+		for _, line := range []string{line, line + " -json"} {
+			code, out, errs := s.run(line)
+			if isJSON := strings.Contains(out, `"error"`); code != 2 || !strings.Contains(errs, want) && !strings.Contains(errs, "opción desconocida: -json") || isJSON != (out != "") {
+				t.Errorf("sello %s: exit %d, %q, %q", line, code, out, errs)
+			}
+			if strings.Contains(out+errs, "SECRETO") || strings.Contains(out+errs, "ana:") {
+				t.Errorf("sello %s tells the password: %q, %q", line, out, errs)
+			}
+		}
+	}
+	for _, line := range []string{"version", "apply -sample", "completion bash"} {
+		s.ok(line)
+	}
+	if after := s.contents(); !maps.Equal(after, before) {
+		t.Error("a file was written")
+	}
+}
+
+// TestDatabaseTold: errors name the database, and an older schema is not a file's.
+func TestDatabaseTold(t *testing.T) {
+	t.Parallel()
+	c := &invocation{db: "postgres://ana:SECRETO@db/sello"}
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{errors.New("x"), "postgres://db/sello: x"},
+		{errors.New("postgres://db/sello: x"), "postgres://db/sello: x"},
+		{&schemaError{version: 9}, "postgres://db/sello: la base de datos es del esquema 9 y este sello usa el 11: conviértela con sello migrate, o inicia sello serve, que la convierte"},
+	} {
+		if got := c.ofFile(test.err).Error(); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
+}
