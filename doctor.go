@@ -350,7 +350,11 @@ func (d *doctor) server(ctx context.Context) {
 	if d.listens {
 		advice = ": detenlo, o usa otra -addr"
 	}
-	d.note("server", !d.listens, "no está en marcha con este archivo, y %s escucha en %s%s", other, at, advice)
+	with := " con este archivo"
+	if d.database {
+		with = ""
+	}
+	d.note("server", !d.listens, "no está en marcha%s, y %s escucha en %s%s", with, other, at, advice)
 }
 
 // isSello reports whether a sello answers at an address, with TLS or without.

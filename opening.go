@@ -28,7 +28,7 @@ func (c *invocation) withAdmin(ctx context.Context, mayCreate bool, fn func(admi
 	}
 	e := newEngineBy(newWallClock(theMachine()), store, cryptoSeed)
 	e.log = log
-	if err := c.ofFile(e.open(context.WithoutCancel(ctx))); err != nil {
+	if err := c.ofFile(e.open(ctx)); err != nil {
 		return errors.Join(err, store.leave())
 	}
 	a := &admin{engine: e, flush: func(context.Context) error { return nil }}

@@ -424,10 +424,10 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 // tellPanel prepares the plan of backups, and gives the panel what it shows of the server and
 // what it may start.
 func (s *service) tellPanel(c *invocation, within *gate, background context.Context) {
-	e, plan := s.api.engine, &c.backups
-	if s.file == nil {
-		plan = nil
-	} else {
+	e := s.api.engine
+	var plan *backupPlan
+	if s.file != nil {
+		plan = &c.backups
 		plan.make, plan.now, plan.log, plan.state = s.file.backup, e.now, s.log, &s.backups
 		if plan.every == 0 {
 			plan.dir = filepath.Dir(c.db)
