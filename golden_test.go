@@ -21,14 +21,15 @@ import (
 
 var updateGolden = flag.Bool("update", false, "rewrite the responses in testdata/golden that changed")
 
-// TestGolden plays every transcript on every backend. It also checks what the transcripts
-// leave out: openapi.json describes each whole response, and all backends give the same
-// one.
+// A goldenBackend is a kind of store that transcripts are played on.
+type goldenBackend struct {
+	name string
+	open func(*testing.T) Store
+}
+
+// TestGolden plays every transcript on every backend.
 func TestGolden(t *testing.T) {
-	backends := []struct {
-		name string
-		open func(*testing.T) Store
-	}{
+	backends := []goldenBackend{
 		{"mem", func(*testing.T) Store { return newMemStore() }},
 		{"bolt twice", func(t *testing.T) Store {
 			s, err := openBolt(filepath.Join(t.TempDir(), "sello.db"), disk.Options{NoSync: true})
@@ -41,6 +42,13 @@ func TestGolden(t *testing.T) {
 	if testing.Short() {
 		backends = backends[:1]
 	}
+	playGolden(t, backends)
+}
+
+// playGolden plays every transcript on each of the backends. It also checks what the transcripts
+// leave out: openapi.json describes each whole response, and all backends give the same
+// one.
+func playGolden(t *testing.T, backends []goldenBackend) {
 	described := readAPIDoc(t)
 	all := agreement{first: map[string][]string{}}
 	for _, file := range goldenFiles(t) {

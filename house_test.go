@@ -369,6 +369,7 @@ func houseUnit(file string) string {
 var houseBuilds = []build.Context{
 	{GOOS: "plan9", GOARCH: "amd64", Compiler: "gc"},
 	{GOOS: "plan9", GOARCH: "amd64", Compiler: "gc", BuildTags: []string{"clocktest"}},
+	{GOOS: "plan9", GOARCH: "amd64", Compiler: "gc", BuildTags: []string{"postgres"}},
 }
 
 // houseArrows returns, for each file of the package, the other files whose names it

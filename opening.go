@@ -92,7 +92,7 @@ func (c *invocation) openStore(ctx context.Context, opts disk.Options, log *slog
 		return file, nil
 	}
 	store, err := openPostgres(ctx, c.db, databaseOptions{
-		mustExist: opts.MustExist, readOnly: opts.ReadOnly, log: log, conns: c.pgConns, committed: opts.Committed,
+		mustExist: opts.MustExist, readOnly: opts.ReadOnly, log: log, conns: c.pgConns, committed: opts.Committed, setting: isSetting[string],
 	})
 	if errors.Is(err, errNoPostgres) {
 		err = usageErrorf("%s: este sello no trae PostgreSQL: go build -tags postgres . en el directorio del código hace uno que sí", c.dbName())

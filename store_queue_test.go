@@ -379,11 +379,7 @@ func submitUpdateContext(ctx context.Context, t testing.TB, s Store, fn func(Tx)
 func queueOf(t testing.TB, s Store) *writeQueue {
 	t.Helper()
 	switch s := s.(type) {
-	case *memStore:
-		return s.queue
-	case *boltStore:
-		return s.queue
-	case interface{ writes() *writeQueue }: // behind a build tag
+	case openedStore:
 		return s.writes()
 	case twiceStore:
 		return queueOf(t, s.Store)

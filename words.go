@@ -95,6 +95,8 @@ var failureCodes = []struct {
 	{fs.ErrNotExist, "not_found"},
 	{fs.ErrPermission, "no_permission"},
 	{disk.ErrPermission, "no_permission"},
+	{errDatabasePassword, "no_permission"},
+	{errDatabaseForbidden, "no_permission"},
 	{syscall.ENOSPC, "disk_full"},
 	{syscall.EDQUOT, "disk_full"},
 	{disk.ErrForeign, "not_a_data_file"},
@@ -358,6 +360,20 @@ var faultWords = []wording{
 	{errClosed, "el archivo se está cerrando"},
 }
 
+// databaseWords translates what can be wrong with a database.
+var databaseWords = []wording{
+	{errDatabaseAddress, "no es una dirección de PostgreSQL, como postgres://usuario:contraseña@máquina:5432/base"},
+	{errDatabaseSilent, "ahí no responde ningún servidor de PostgreSQL"},
+	{errDatabasePassword, "PostgreSQL no acepta ese usuario o esa contraseña"},
+	{errDatabaseMissing, "en ese servidor no hay una base de datos con ese nombre"},
+	{errDatabaseForbidden, "a ese usuario le falta permiso para hacer las tablas de sello, o para usarlas"},
+	{errDatabaseOld, "es un servidor anterior a PostgreSQL 15"},
+	{errDatabaseReadOnly, "la base de datos no admite escrituras: ¿es una réplica?"},
+	{errDatabaseForeign, "hay tablas con los nombres de las de sello (sello_kv, sello_log, sello_lease) y otras columnas: no es una base de datos suya"},
+	{errDatabaseEmpty, "la base de datos no tiene las tablas de sello"},
+	{errDatabaseInUse, "otro sello escribe en esta base de datos: espera a que termine; si se cortó, queda libre en 10 segundos"},
+}
+
 // damageWords translates the errors of a damaged file, which the log has in English.
 var damageWords = []wording{
 	{errCorrupt, "archivo dañado"},
@@ -396,7 +412,7 @@ var diskWords = []wording{
 	{disk.ErrFull, "el archivo llegó a la longitud máxima en este sistema"},
 }
 
-// diskInWords returns the text of an error, with what package disk says in Spanish.
+// diskInWords returns the text of an error, with what package disk or a database says in Spanish.
 func diskInWords(err error) string {
 	text := err.Error()
 	put := func(said, format string, args ...any) {
@@ -411,7 +427,7 @@ func diskInWords(err error) string {
 	if e, ok := errors.AsType[*disk.LeftJournalError](err); ok {
 		put(e.Advice(), " (%s); si es una copia puesta a propósito en su lugar, quita ese journal", e.Name)
 	}
-	for _, known := range diskWords {
+	for _, known := range slices.Concat(diskWords, databaseWords) {
 		if errors.Is(err, known.err) {
 			put(known.err.Error(), "%s", known.words)
 		}
