@@ -25,6 +25,20 @@ func (s *boltStore) backup(ctx context.Context, path string) (*backedUp, error) 
 	return (*backedUp)(made), seamError(err)
 }
 
+// backupOf returns what copies a store into a file; nil if nothing does.
+func backupOf(s openedStore) func(ctx context.Context, path string) (*backedUp, error) {
+	switch s := s.(type) {
+	case *boltStore:
+		return s.backup
+	case wholeStore:
+		return func(ctx context.Context, path string) (*backedUp, error) {
+			made, err := s.writeFile(ctx, path)
+			return (*backedUp)(made), seamError(err)
+		}
+	}
+	return nil
+}
+
 // A backupPlan makes backups at an interval and keeps the newest.
 type backupPlan struct {
 	every time.Duration // 0: only when somebody asks for one, and all are kept

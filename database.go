@@ -1,11 +1,15 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"net/url"
 	"strings"
 	"time"
+
+	"sello/internal/disk"
 )
 
 // What -db says if it names a database, and what a command asks of the backend for it.
@@ -15,6 +19,7 @@ type databaseOptions struct {
 	mustExist bool // make no tables: without them, the error is fs.ErrNotExist
 	readOnly  bool // write nothing; may run beside a server
 	log       *slog.Logger
+	dense     string                // of backups, as in disk.Options
 	conns     int                   // most connections to the database
 	committed func(time.Duration)   // told how long each commit took; may be nil
 	setting   func(key string) bool // reports whether readers keep what is there between requests; nil: no key is so
@@ -34,6 +39,7 @@ var (
 	errDatabaseReadOnly  = errors.New("database: takes no writes")
 	errDatabaseForeign   = errors.New("database: has tables named as those of sello, with other columns")
 	errDatabaseEmpty     = errors.New("database: has no tables of sello")
+	errNotEmpty          = errors.New("database: has entries already")
 	errDatabaseInUse     = errors.New("database: another sello writes to it")
 )
 
@@ -52,4 +58,19 @@ func databaseName(address string) (name string, ok bool) {
 		return "", false
 	}
 	return "postgres://" + u.Host + u.EscapedPath(), true
+}
+
+// A wholeStore is a database that everything can be put into, or read from, at once.
+type wholeStore interface {
+	openedStore
+
+	// fill puts entries, which come in order, into a store that has none. Before they are
+	// stored it calls same with what is there then, whose error stores nothing.
+	fill(ctx context.Context, entries iter.Seq2[Entry, error], same func(there iter.Seq2[Entry, error]) error) error
+
+	// hold runs fn in a View of the newest state, and lets nobody write meanwhile.
+	hold(ctx context.Context, fn func(Tx) error) error
+
+	// writeFile makes a data file of the newest state, as disk.Build does.
+	writeFile(ctx context.Context, path string) (*disk.Copy, error)
 }

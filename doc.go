@@ -14,6 +14,7 @@
 //	sello user             invite people to the panel, take invitations back, list, disable, log out or renew people
 //	sello webhook          list webhooks, make their secrets, test, resume and replay them
 //	sello backup           copy the file, also while it is served, and check the copy
+//	sello copy             move everything from a file to a PostgreSQL database, or back
 //	sello restore          put a checked copy in the place of the file, which is kept
 //	sello compact          make the file anew, without what was deleted
 //	sello migrate          bring a file of an earlier schema to this one
@@ -396,6 +397,7 @@
 //	commands.go          the short commands
 //	compact.go           making the file anew
 //	restore.go           putting a copy in the place of the file
+//	copying.go           moving everything to a database, or back
 //	guess.go             the encoding of a file without a mark
 //	encodings.go         reading a file in any of these encodings
 //	lines.go             records of CSV

@@ -44,6 +44,8 @@ type invocation struct {
 	longer  string // the commands whose names go on after this one's
 
 	db   string // path of the file, or address of the database; dbName is what may be shown
+	from string // where sello copy takes everything from, likewise; "": db
+	to   string // where it puts that
 	json bool
 	more string // the end of the help text, after the flags
 
@@ -96,8 +98,8 @@ type invocation struct {
 	everybody bool // the command concerns all users, and takes no e-mail
 	noFactor  bool
 
-	overlap time.Duration // of a rotated key
-	from    uint64        // first event of a replay
+	overlap   time.Duration // of a rotated key
+	fromEvent uint64        // first event of a replay
 
 	webhookAllow string // networks that are not public and have receivers
 	receivers    []netip.Prefix

@@ -63,6 +63,7 @@ func commands() []command {
 		{"user reset", "EMAIL", "muestra una única vez un enlace para poner otra contraseña", runUserReset, userResetFlags},
 		{"user operator", "EMAIL on|off", "dice si una persona opera el servidor y ve sus páginas en el panel", runUserOperator, jsonFlag},
 		{"backup", "ARCHIVO", "copia el archivo entero, también mientras se sirve, y comprueba la copia", runBackup, backupFlags},
+		{"copy", "", "lleva todo de un archivo a una base de datos PostgreSQL, o de vuelta; sin servidor", runCopy, copyFlags},
 		{"restore", "ARCHIVO", "pone una copia en lugar del archivo, que queda al lado; sin servidor", runRestore, restoreFlags},
 		{"verify", "", "recalcula saldos, contadores e índices y dice qué difiere", runVerify, verifyFlags},
 		{"doctor", "", "mira archivo, reloj, disco, copias, certificado, panel, webhooks y servidor, y dice qué arreglar", runDoctor, doctorFlags},

@@ -32,11 +32,7 @@ func (c *invocation) withAdmin(ctx context.Context, mayCreate bool, fn func(admi
 		return errors.Join(err, store.leave())
 	}
 	a := &admin{engine: e, flush: func(context.Context) error { return nil }}
-	if copied, ok := store.(interface {
-		backup(ctx context.Context, path string) (*backedUp, error)
-	}); ok {
-		a.makeBackup = copied.backup
-	}
+	a.makeBackup = backupOf(store)
 	direct := func(ctx context.Context, name string, in, out any) error {
 		return a.direct(withOperator(ctx, thisUser()), name, in, out)
 	}
@@ -92,7 +88,7 @@ func (c *invocation) openStore(ctx context.Context, opts disk.Options, log *slog
 		return file, nil
 	}
 	store, err := openPostgres(ctx, c.db, databaseOptions{
-		mustExist: opts.MustExist, readOnly: opts.ReadOnly, log: log, conns: c.pgConns, committed: opts.Committed, setting: isSetting[string],
+		mustExist: opts.MustExist, readOnly: opts.ReadOnly, dense: opts.Dense, log: log, conns: c.pgConns, committed: opts.Committed, setting: isSetting[string],
 	})
 	if errors.Is(err, errNoPostgres) {
 		err = usageErrorf("%s: este sello no trae PostgreSQL: go build -tags postgres . en el directorio del código hace uno que sí", c.dbName())

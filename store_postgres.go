@@ -34,6 +34,7 @@ type postgresStore struct {
 	lease     *leaseKeeper          // nil: others may write too
 	committed func(time.Duration)   // told how long each commit took; nil: nobody is
 	setting   func(key string) bool // as in databaseOptions
+	dense     string                // the same
 }
 
 // openPostgres opens the store in a database.
@@ -43,7 +44,7 @@ func openPostgres(ctx context.Context, address string, opts databaseOptions) (op
 		return nil, openingError(err)
 	}
 	s := newPostgresStore(db)
-	s.committed, s.setting = opts.committed, opts.setting
+	s.committed, s.setting, s.dense = opts.committed, opts.setting, opts.dense
 	if opts.readOnly {
 		return s, nil
 	}
@@ -140,6 +141,36 @@ func (s *postgresStore) begin(after batch) (batch, error) {
 	}
 	b.state = postgresTx{s.db.CommitterSnapshot()}
 	return b, nil
+}
+
+func (s *postgresStore) fill(ctx context.Context, entries iter.Seq2[Entry, error], same func(iter.Seq2[Entry, error]) error) error {
+	sealed := func(yield func(postgres.Entry, error) bool) {
+		for e, err := range entries {
+			if err != nil {
+				yield(postgres.Entry{}, err)
+				return
+			}
+			if !yield(postgres.Entry{Key: e.Key, Value: disk.Seal(e.Key, e.Value)}, nil) {
+				return
+			}
+		}
+	}
+	err := s.db.Fill(ctx, sealed, func(there *postgres.Snapshot) error { return same(postgresTx{there}.Scan(nil, nil, false)) })
+	s.setLast()
+	if errors.Is(err, postgres.ErrNotEmpty) {
+		return errNotEmpty
+	}
+	return databaseError(err)
+}
+
+func (s *postgresStore) hold(ctx context.Context, fn func(Tx) error) error {
+	return databaseError(s.db.Hold(ctx, func(state *postgres.Snapshot) error { return fn(postgresTx{state}) }))
+}
+
+func (s *postgresStore) writeFile(ctx context.Context, path string) (*disk.Copy, error) {
+	return viewStore(ctx, s, func(tx Tx) (*disk.Copy, error) {
+		return disk.Build(ctx, path, 0, func() iter.Seq2[Entry, error] { return tx.Scan(nil, nil, false) }, s.dense)
+	})
 }
 
 // A postgresTx is a read-only Tx of one state of the database.

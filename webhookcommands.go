@@ -11,14 +11,14 @@ import (
 
 func webhookReplayFlags(c *invocation) {
 	orgJSONFlags(c)
-	c.set.Uint64Var(&c.from, "from", 0, "`número` del primer evento que se vuelve a enviar")
+	c.set.Uint64Var(&c.fromEvent, "from", 0, "`número` del primer evento que se vuelve a enviar")
 }
 
 // callWebhook runs an operation on the webhook that the command line names.
 func callWebhook[T any](ctx context.Context, c *invocation, operation string, show func(io.Writer, *T)) error {
 	return c.withOrg(ctx, func(call adminCaller, org string) error {
 		var out T
-		if err := call(ctx, operation, webhookRequest{org, c.args[0], c.from}, &out); err != nil {
+		if err := call(ctx, operation, webhookRequest{org, c.args[0], c.fromEvent}, &out); err != nil {
 			return err
 		}
 		return c.print(out, func(w io.Writer) { show(w, &out) })
@@ -90,8 +90,8 @@ func runWebhookResume(ctx context.Context, c *invocation) error {
 }
 
 func runWebhookReplay(ctx context.Context, c *invocation) error {
-	if c.from == 0 {
+	if c.fromEvent == 0 {
 		return &usageError{"falta -from, el número del primer evento que se vuelve a enviar"}
 	}
-	return callWebhook(ctx, c, "webhook/replay", func(w io.Writer, _ *struct{}) { fmt.Fprintf(w, "%s sigue desde el evento %d\n", c.args[0], c.from) })
+	return callWebhook(ctx, c, "webhook/replay", func(w io.Writer, _ *struct{}) { fmt.Fprintf(w, "%s sigue desde el evento %d\n", c.args[0], c.fromEvent) })
 }

@@ -430,68 +430,71 @@ func some(n int) iter.Seq2[Entry, error] {
 	}
 }
 
-// TestFill fills databases and reads them back. What is interrupted leaves nothing.
+// TestFill fills databases and reads them back. What is interrupted, or not as it should be,
+// leaves nothing.
 func TestFill(t *testing.T) {
 	t.Parallel()
 	db := open(t, pgtest.DSN(t))
 	broken := errors.New("broken")
-	_, err := db.Fill(t.Context(), func(yield func(Entry, error) bool) {
-		for e := range some(10_000) {
-			if !yield(e, nil) {
-				return
-			}
-		}
-		yield(Entry{}, broken)
-	})
-	if err == nil {
-		t.Error("it was filled with what has an error in it")
-	}
 	ended, cancel := context.WithCancel(t.Context())
-	_, err = db.Fill(ended, func(yield func(Entry, error) bool) {
-		for e := range some(10_000) {
-			if e.Key[2] == '5' {
-				cancel()
-			}
-			if !yield(e, nil) {
-				return
-			}
-		}
-	})
-	if err == nil {
-		t.Error("it was filled although its context had ended")
-	}
-	check(t, db, "")
-
-	want := NewSummer()
-	for e := range some(10_000) {
-		want.Add(e)
-	}
-	sum, err := db.Fill(t.Context(), some(10_000))
-	if err != nil || sum != want.Sum() || sum.Entries != 10_000 {
-		t.Fatalf("%v, %v", sum, err)
-	}
-	if _, err := db.Fill(t.Context(), some(1)); err != ErrNotEmpty {
-		t.Errorf("a second time: %v", err)
-	}
-	other := open(t, pgtest.DSN(t))
-	again, err := other.Fill(t.Context(), func(yield func(Entry, error) bool) {
-		err := db.Hold(t.Context(), func(s *Snapshot) error {
-			for e, err := range s.Scan(nil, nil, false) {
-				if !yield(e, err) {
-					return nil
+	for name, test := range map[string]struct {
+		ctx  context.Context
+		at   func() error // at entry 5,000
+		same error
+	}{
+		"an error of the entries": {t.Context(), func() error { return broken }, nil},
+		"the end of the context":  {ended, func() error { cancel(); return nil }, nil},
+		"an error of the check":   {t.Context(), func() error { return nil }, broken},
+	} {
+		err := db.Fill(test.ctx, func(yield func(Entry, error) bool) {
+			for e := range some(10_000) {
+				var err error
+				if string(e.Key) == "005000" {
+					err = test.at()
+				}
+				if !yield(e, err) || err != nil {
+					return
 				}
 			}
-			return nil
-		})
-		if err != nil {
-			yield(Entry{}, err)
+		}, func(*Snapshot) error { return test.same })
+		if err == nil {
+			t.Errorf("%s: no error", name)
 		}
-	})
-	if err != nil || again != sum {
-		t.Errorf("a copy of it: %v, %v", again, err)
+		check(t, db, "")
 	}
-	if empty, err := open(t, pgtest.DSN(t)).Fill(t.Context(), some(0)); err != nil || empty.Entries != 0 {
-		t.Errorf("nothing: %v, %v", empty, err)
+
+	checkSome := func(n int) func(*Snapshot) error {
+		return func(there *Snapshot) error {
+			next, stop := iter.Pull2(some(n))
+			defer stop()
+			for e, err := range there.Scan(nil, nil, false) {
+				want, _, ok := next()
+				if err != nil || !ok || !bytes.Equal(e.Key, want.Key) || !bytes.Equal(e.Value, want.Value) {
+					return fmt.Errorf("%q, %v", e.Key, err)
+				}
+			}
+			if _, _, more := next(); more {
+				return errors.New("there are too few")
+			}
+			return nil
+		}
+	}
+	if err := db.Fill(t.Context(), some(10_000), checkSome(10_000)); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Fill(t.Context(), some(1), checkSome(1)); err != ErrNotEmpty {
+		t.Errorf("a second time: %v", err)
+	}
+	s := db.Snapshot(t.Context())
+	defer s.Close()
+	if err := checkSome(10_000)(s); err != nil {
+		t.Error(err)
+	}
+	if _, err := db.Commit(head(t, db), NewID(), false, changes("more", "1")); err != nil {
+		t.Error(err)
+	}
+	if err := open(t, pgtest.DSN(t)).Fill(t.Context(), some(0), checkSome(0)); err != nil {
+		t.Errorf("nothing: %v", err)
 	}
 }
 
