@@ -93,5 +93,7 @@ func runWebhookReplay(ctx context.Context, c *invocation) error {
 	if c.fromEvent == 0 {
 		return &usageError{"falta -from, el número del primer evento que se vuelve a enviar"}
 	}
-	return callWebhook(ctx, c, "webhook/replay", func(w io.Writer, _ *struct{}) { fmt.Fprintf(w, "%s sigue desde el evento %d\n", c.args[0], c.fromEvent) })
+	return callWebhook(ctx, c, "webhook/replay", func(w io.Writer, _ *struct{}) {
+		fmt.Fprintf(w, "%s sigue desde el evento %d\n", c.args[0], c.fromEvent)
+	})
 }
