@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,11 +26,12 @@ type postgresStore struct {
 	views sync.RWMutex // read-locked by each View, locked by Close
 	gone  bool
 
-	mu    sync.Mutex
-	head  postgres.Head // the last commit known of, on which the next one builds
-	known bool          // false: the database is to be asked for it
-	down  error         // why it could not tell, at its last asking
-	asked time.Time     // when that was
+	mu     sync.Mutex
+	head   postgres.Head // the last commit known of, on which the next one builds
+	known  bool          // false: the database is to be asked for it
+	doubts [][16]byte    // ids of commits that may have been stored, or may be stored yet
+	down   error         // why the database could not be asked, if it could not
+	downAt time.Time     // when that was
 
 	lease     *leaseKeeper          // nil: others may write too
 	committed func(time.Duration)   // told how long each commit took; nil: nobody is
@@ -99,34 +101,57 @@ func (s *postgresStore) leave() error { return s.Close() }
 // reports the error and exits without calling Close.
 func (s *postgresStore) Failed() <-chan error { return s.queue.failed }
 
-// downTime is for how long a database that did not answer is taken to be down. Each update that
-// waits would ask it again.
+// downTime is for how long a database that did not answer is taken to be down. Else each group of
+// updates would wait for it anew.
 const downTime = time.Second
 
 // last returns the last commit, which the next one builds on.
 func (s *postgresStore) last() (postgres.Head, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.down != nil && time.Since(s.downAt) < downTime {
+		return s.head, s.down
+	}
 	if s.known {
 		return s.head, nil
 	}
-	if s.down != nil && time.Since(s.asked) < downTime {
+	head, err := s.db.Head(context.Background())
+	if err == nil && len(s.doubts) > 0 { // the head may be one of them
+		err = s.db.Barrier(context.Background())
+	}
+	if err != nil {
+		s.down, s.downAt = databaseError(err), time.Now()
 		return s.head, s.down
 	}
-	head, err := s.db.Head(context.Background())
-	if s.down, s.asked = databaseError(err), time.Now(); err == nil {
-		s.head, s.known = head, true
-	}
-	return s.head, s.down
+	s.head, s.known, s.down = head, true, nil
+	return head, nil
 }
 
-// setLast notes the last commit. Without an argument nobody knows which it is.
-func (s *postgresStore) setLast(head ...postgres.Head) {
+// stored notes the last commit.
+func (s *postgresStore) stored(head postgres.Head) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.known = len(head) > 0; s.known {
-		s.head = head[0]
+	s.head, s.known, s.down = head, true, nil
+}
+
+// forget has the database asked for the last commit. doubt is the id of one that may have been
+// stored; zero: there is none.
+func (s *postgresStore) forget(doubt [16]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known = false; doubt != [16]byte{} {
+		s.doubts = append(s.doubts, doubt)
 	}
+}
+
+// silent notes that the database could not be asked.
+func (s *postgresStore) silent(err error) error {
+	if err = databaseError(err); errors.Is(err, errUnavailable) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.down, s.downAt = err, time.Now()
+	}
+	return err
 }
 
 // begin is called on the goroutine of the queue's writer.
@@ -156,7 +181,7 @@ func (s *postgresStore) fill(ctx context.Context, entries iter.Seq2[Entry, error
 		}
 	}
 	err := s.db.Fill(ctx, sealed, func(there *postgres.Snapshot) error { return same(postgresTx{there}.Scan(nil, nil, false)) })
-	s.setLast()
+	s.forget([16]byte{})
 	if errors.Is(err, postgres.ErrNotEmpty) {
 		return errNotEmpty
 	}
@@ -213,20 +238,21 @@ type postgresBatch struct {
 	after [16]byte      // id of the batch that was being stored then; zero: there was none
 	id    [16]byte      // of this one's commit
 	state postgresTx    // as of base, or of that batch: what it writes is laid over either
-	lost  bool          // the state is of another commit
+	err   error         // why nothing that the batch has read counts; nil: it does
 }
 
-// sees returns errTurnLost if the state is not one that the batch can build on. What it reads
-// before that is known would be a mixture.
+// sees fails if the state is not one that the batch can build on. What it would read is a mixture.
 func (b *postgresBatch) sees() error {
-	head, err := b.state.Head()
-	if err != nil {
-		return databaseError(err)
+	if b.err == nil {
+		head, err := b.state.Head()
+		switch {
+		case err != nil:
+			b.err = b.store.silent(err)
+		case !b.buildsOn(head):
+			b.err = errTurnLost
+		}
 	}
-	if b.lost = !b.buildsOn(head); b.lost {
-		return errTurnLost
-	}
-	return nil
+	return b.err
 }
 
 func (b *postgresBatch) buildsOn(head postgres.Head) bool {
@@ -235,7 +261,7 @@ func (b *postgresBatch) buildsOn(head postgres.Head) bool {
 
 func (b *postgresBatch) Get(key []byte) ([]byte, bool, error) {
 	value, ok, err := b.state.Get(key)
-	if err == nil {
+	if err == nil || errors.Is(err, errUnavailable) {
 		err = b.sees()
 	}
 	if err != nil {
@@ -257,38 +283,59 @@ func (b *postgresBatch) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error
 func (*postgresBatch) Put(key, value []byte) error { return errReadOnly }
 func (*postgresBatch) Delete(key []byte) error     { return errReadOnly }
 
-// check returns errTurnLost unless everything that the batch has read is still true.
+// check fails unless everything that the batch has read is still true.
 func (b *postgresBatch) check() error {
-	if b.lost {
-		return b.turnLost()
+	if b.err != nil {
+		return b.failed(b.err)
 	}
 	head, err := b.store.db.Head(context.Background())
-	if err != nil {
-		return databaseError(err)
-	}
-	if !b.buildsOn(head) {
-		return b.turnLost()
+	switch {
+	case err != nil:
+		return b.store.silent(err)
+	case !b.buildsOn(head):
+		return b.failed(errTurnLost)
 	}
 	return nil
 }
 
-// turnLost returns errTurnLost. The next batch asks for the last commit.
-func (b *postgresBatch) turnLost() error {
-	b.store.setLast()
-	if b.store.lease != nil {
-		return errDatabaseInUse
+// failed returns an error of the batch. After a lost turn the next batch asks for the last
+// commit. While only one process may write, nobody but itself can have taken its turn.
+func (b *postgresBatch) failed(err error) error {
+	if err != errTurnLost {
+		return err
 	}
-	return errTurnLost
+	doubts := b.store.doubtful()
+	b.store.forget([16]byte{})
+	if b.store.lease == nil {
+		return errTurnLost
+	}
+	head, err := b.store.last()
+	if err != nil {
+		return err
+	}
+	if slices.Contains(doubts, head.ID) {
+		return errTurnLost
+	}
+	return errDatabaseInUse
+}
+
+func (s *postgresStore) doubtful() [][16]byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.doubts)
 }
 
 func (b *postgresBatch) commit(changes []ordered.Change) error {
 	b.state.Close()
+	if b.err != nil {
+		return b.failed(b.err)
+	}
 	at, err := b.store.last()
 	if err != nil {
 		return err
 	}
-	if b.lost || !b.buildsOn(at) {
-		return b.turnLost()
+	if !b.buildsOn(at) {
+		return b.failed(errTurnLost)
 	}
 	list, settings := make([]postgres.Change, len(changes)), false
 	for i, c := range changes {
@@ -300,18 +347,20 @@ func (b *postgresBatch) commit(changes []ordered.Change) error {
 	}
 	began := time.Now()
 	next, err := b.store.db.Commit(at, b.id, settings, list)
-	if err == nil && b.store.committed != nil {
-		b.store.committed(time.Since(began))
-	}
 	switch {
 	case err == nil:
-		b.store.setLast(next)
+		b.store.stored(next)
+		if b.store.committed != nil {
+			b.store.committed(time.Since(began))
+		}
+		return nil
 	case errors.Is(err, postgres.ErrTurnLost):
-		return b.turnLost()
-	case !errors.Is(err, postgres.ErrUnavailable):
-		b.store.setLast()
+		return b.failed(errTurnLost)
+	case errors.Is(err, postgres.ErrUnknown):
+		b.store.forget(b.id)
+		return databaseError(err)
 	}
-	return databaseError(err)
+	return b.store.silent(err)
 }
 
 func (b *postgresBatch) rollback() { b.state.Close() }
@@ -362,6 +411,7 @@ type leaseKeeper struct {
 const (
 	writerLease = "writer"
 	renewEvery  = 3 * time.Second // leases last 10
+	trimEvery   = time.Minute
 )
 
 // keepLease takes the lease of the writer, and renews it until end.
@@ -377,13 +427,16 @@ func (s *postgresStore) keepLease(ctx context.Context) (*leaseKeeper, error) {
 	l := &leaseKeeper{stop, make(chan struct{})}
 	go func() {
 		defer close(l.done)
-		every := time.NewTicker(renewEvery)
+		every, trim := time.NewTicker(renewEvery), time.NewTicker(trimEvery)
 		defer every.Stop()
+		defer trim.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				s.db.DropLease(context.Background(), writerLease)
 				return
+			case <-trim.C:
+				s.db.Trim(ctx) // or later
 			case <-every.C:
 				// While the database does not answer, it commits nothing either.
 				if mine, err := s.db.TakeLease(ctx, writerLease); err == nil && !mine {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,9 +29,10 @@ const (
 // call of commit, or of rollback to store nothing.
 //
 // When begin, check or commit returns an error that wraps errUnavailable, a later batch may
-// succeed: the disk was full, for example. errTurnLost says that others have written what
-// the batch did not see: nothing was stored, and its functions are to run again. After any
-// other error the outcome is unknown.
+// succeed: the disk was full, for example. A commit may have been stored all the same if the
+// backend can go on without knowing. errTurnLost says that others have written what the batch
+// did not see: nothing was stored, and its functions are to run again. After any other error
+// the backend is of no use any more.
 type batch interface {
 	Tx                                     // the last committed state, or a later one
 	commit(changes []ordered.Change) error // nil: they are durable, and part of the state from now on
@@ -70,9 +72,10 @@ type writeQueue struct {
 	done    chan struct{}      // closed when the writer has ended
 
 	// The writer's own.
-	open    *group // being filled; nil: none
-	storing *group // with the storer; nil: none
-	closing bool   // waiting is closed and empty
+	open    *group        // being filled; nil: none
+	storing *group        // with the storer; nil: none
+	again   []*queuedCall // have lost their turn, and run before those that wait
+	closing bool          // waiting is closed and empty
 
 	groups   chan *group // to the storer
 	outcomes chan error  // from it: one for each group
@@ -103,7 +106,6 @@ type group struct {
 	batch  batch
 	calls  []*queuedCall
 	writes *overlay    // what the functions that succeeded wrote
-	lost   time.Time   // when one of the calls first lost its turn; zero: none has
 	failed atomic.Bool // whether the commit failed; set before the first answer
 }
 
@@ -218,10 +220,11 @@ func (q *writeQueue) serve() {
 		close(q.groups)
 		close(q.done)
 	}()
-	for !q.closing || q.open != nil || q.storing != nil {
+	for !q.closing || q.open != nil || q.storing != nil || len(q.again) > 0 {
 		switch {
 		case q.open != nil && q.storing == nil && q.open.enough():
 			q.handOver()
+		case q.takeAgain():
 		case q.takeWaiting():
 		case q.open != nil && q.storing == nil:
 			q.handOver()
@@ -261,7 +264,8 @@ func (q *writeQueue) wait() {
 	}
 }
 
-// settle ends the storing of a group. If that failed, the open group on top of it fails too.
+// settle ends the storing of a group. If that failed, the open group on top of it fails too. If
+// it lost its turn, the calls of both run again.
 func (q *writeQueue) settle(err error) {
 	stored, open := q.storing, q.open
 	q.storing = nil
@@ -271,9 +275,12 @@ func (q *writeQueue) settle(err error) {
 	if q.open = nil; open != nil {
 		open.batch.rollback()
 	}
-	if err == errTurnLost {
-		q.runAgain(stored, open)
-	} else if open != nil {
+	switch {
+	case err == errTurnLost && open != nil:
+		q.again = slices.Concat(stored.calls, open.calls, q.again)
+	case err == errTurnLost:
+		q.again = slices.Concat(stored.calls, q.again)
+	case open != nil:
 		open.answer(err)
 	}
 }
@@ -281,32 +288,24 @@ func (q *writeQueue) settle(err error) {
 // mostLost is how long a call may go on losing its turn.
 const mostLost = 5 * time.Second
 
-// runAgain makes one open group of those that have lost their turn. above, if not nil, was
-// filled on top of the other.
-func (q *writeQueue) runAgain(lost, above *group) {
-	since := lost.lost
-	if since.IsZero() {
-		since = time.Now()
+// takeAgain runs one update that has lost its turn. It returns false if there is none or the
+// group is full.
+func (q *writeQueue) takeAgain() bool {
+	if len(q.again) == 0 || q.open != nil && q.open.full() {
+		return false
 	}
-	calls := lost.calls
-	if above != nil {
-		calls = append(calls, above.calls...)
+	c := q.again[0]
+	q.again = q.again[1:]
+	switch now := time.Now(); {
+	case c.lost.IsZero():
+		c.lost = now
+	case now.Sub(c.lost) > mostLost:
+		(&group{calls: []*queuedCall{c}}).answer(fmt.Errorf("%w: others have been writing all the time", errUnavailable))
+		return true
 	}
-	err := error(nil)
-	if time.Since(since) > mostLost {
-		err = fmt.Errorf("%w: others have been writing all the time", errUnavailable)
-	} else {
-		err = q.openGroup()
-	}
-	if err != nil {
-		(&group{calls: calls}).answer(err)
-		return
-	}
-	q.open.lost = since
-	for _, c := range calls {
-		c.panicked = nil
-		q.runIn(q.open, c)
-	}
+	c.panicked = nil
+	q.place(c)
+	return true
 }
 
 // take runs an update in the open group. If ok is false, waiting is closed and no
@@ -322,27 +321,29 @@ func (q *writeQueue) take(c *queuedCall, ok bool) {
 	if q.storing != nil && q.storing.failed.Load() { // this caller may have seen that failure
 		q.settle(<-q.outcomes)
 	}
+	if !c.asked.IsZero() {
+		q.waits.Observe(time.Since(c.asked))
+	}
+	q.place(c)
+}
+
+// place runs an update in the open group, which it opens if there is none.
+func (q *writeQueue) place(c *queuedCall) {
 	if q.open == nil {
 		if err := q.openGroup(); err != nil {
 			(&group{calls: []*queuedCall{c}}).answer(err)
 			return
 		}
 	}
+	g := q.open
+	g.calls = append(g.calls, c)
+	own := newOverlay(g.writes)
 	began := time.Now()
-	if !c.asked.IsZero() {
-		q.waits.Observe(began.Sub(c.asked))
+	if c.run(own) {
+		g.writes.absorb(own)
 	}
-	q.runIn(q.open, c)
 	if time.Since(began) > longTurn { // many of these in a row would delay small requests
 		runtime.Gosched()
-	}
-}
-
-// runIn runs an update in a group.
-func (q *writeQueue) runIn(g *group, c *queuedCall) {
-	g.calls = append(g.calls, c)
-	if own := newOverlay(g.writes); c.run(own) {
-		g.writes.absorb(own)
 	}
 }
 
@@ -374,12 +375,13 @@ func (q *writeQueue) openGroup() error {
 func (q *writeQueue) handOver() {
 	g := q.open
 	q.open = nil
-	if len(g.calls) == 1 && len(q.waiting) == 0 {
-		if err := q.commit(g); err == errTurnLost {
-			q.runAgain(g, nil)
-		} else {
+	if len(g.calls) == 1 && len(q.waiting) == 0 && len(q.again) == 0 {
+		err := q.commit(g)
+		if err != errTurnLost {
 			g.answer(err)
 		}
+		q.storing = g
+		q.settle(err)
 		return
 	}
 	q.storing = g
@@ -424,6 +426,7 @@ func (q *writeQueue) judge(err error) error {
 type queuedCall struct {
 	fn       func(Tx) error
 	asked    time.Time   // set by the caller if waits are counted
+	lost     time.Time   // when it was first to run again; zero: never
 	claimed  atomic.Bool // by the writer, or by a caller that gave up
 	done     chan struct{}
 	err      error

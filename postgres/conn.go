@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -43,17 +44,17 @@ var hints = map[string]string{
 
 // dial opens a connection. It fails with an error of openError.
 func (db *DB) dial(ctx context.Context) (*conn, error) {
-	if !db.pooled.Load() {
-		c, err := db.dialWith(ctx, hints)
-		if state := sqlState(err); state != "08P01" && state != "22023" && state != "42704" { // unknown or forbidden parameters
-			return c, err
-		}
+	if db.pooled.Load() {
+		return db.dialWith(ctx, nil)
+	}
+	c, err := db.dialWith(ctx, hints)
+	switch sqlState(err) {
+	case "08P01", "22023", "42704": // unknown or forbidden parameters
 		if c, err = db.dialWith(ctx, nil); err == nil {
 			db.pooled.Store(true)
 		}
-		return c, err
 	}
-	return db.dialWith(ctx, nil)
+	return c, err
 }
 
 func (db *DB) dialWith(ctx context.Context, params map[string]string) (*conn, error) {
@@ -71,10 +72,10 @@ func (db *DB) dialWith(ctx context.Context, params map[string]string) (*conn, er
 	}
 	// pgconn cancels what runs over a connection that it gives up. A COMMIT that waits for a standby
 	// would end by that as if it were done.
-	connected := false
+	var connected atomic.Bool
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if connected {
+		if connected.Load() {
 			return nil, errors.ErrUnsupported
 		}
 		return dial(ctx, network, address)
@@ -86,7 +87,7 @@ func (db *DB) dialWith(ctx context.Context, params map[string]string) (*conn, er
 		}
 		return nil, openError(err)
 	}
-	connected = true
+	connected.Store(true)
 	c.pg = pg
 	if err := db.greet(c); err != nil {
 		c.close()

@@ -13,13 +13,15 @@ import (
 // Fill puts entries, which come in order, into a database that has none. Then it calls same with
 // what is there. All of it is one transaction: nothing is stored if same returns an error. It fails
 // with ErrNotEmpty if there are entries.
-func (db *DB) Fill(ctx context.Context, entries iter.Seq2[Entry, error], same func(there *Snapshot) error) error {
+func (db *DB) Fill(ctx context.Context, entries iter.Seq2[Entry, error], same func(there *Snapshot) error) (err error) {
 	c, err := db.writers.take(ctx)
 	if err != nil {
 		return err
 	}
-	defer db.writers.give(c)
-	defer c.rollback()
+	defer func() {
+		c.rollback()
+		db.writers.give(c, err)
+	}()
 	if _, err := c.holdTurn(); err != nil {
 		return err
 	}
@@ -34,20 +36,24 @@ func (db *DB) Fill(ctx context.Context, entries iter.Seq2[Entry, error], same fu
 	if err := same(&Snapshot{db: db, conn: c}); err != nil {
 		return err
 	}
-	if _, err := c.trip().add(sqlCommit).runFor(time.Minute); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnknown, err)
+	if _, err = c.trip().add(sqlCommit).runFor(time.Minute); err == nil && c.warned {
+		err = errCanceled
 	}
-	return c.exec(`ANALYZE sello_kv`) // or the first statements are planned for a table without rows
+	if err != nil {
+		return fmt.Errorf("%w: %v", ErrUnknown, err)
+	}
+	c.exec(`ANALYZE sello_kv`) // or the first statements are planned for a table without rows
+	return nil
 }
 
 // holdTurn begins a transaction, in which nobody else can commit, and returns the head. Its
 // reads are as of that head, all of them.
 func (c *conn) holdTurn() (Head, error) {
-	rows, err := c.trip().add(sqlHold).add(sqlHead, int4(part)).run()
+	rows, err := c.trip().add(sqlHold).add(sqlPatience).add(sqlHead, int4(part)).run()
 	if err != nil {
 		return Head{}, err
 	}
-	at, err := headIn(rows[1])
+	at, err := headIn(rows[2])
 	if err != nil {
 		return Head{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,7 +56,8 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = min(dialTime, trip)
 	}
-	if len(config.Fallbacks) > 0 && config.ValidateConnect == nil {
+	if slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != config.Host || f.Port != config.Port }) &&
+		config.ValidateConnect == nil {
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	if _, ok := config.RuntimeParams["application_name"]; !ok {
@@ -112,7 +114,7 @@ func (p *pool) take(ctx context.Context) (c *conn, err error) {
 		select {
 		case p.tokens <- struct{}{}:
 		case <-limit.C:
-			return nil, fmt.Errorf("%w: all %d connections are in use", ErrUnavailable, cap(p.tokens))
+			return nil, fmt.Errorf("%w: %w", ErrUnavailable, errFull)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -133,14 +135,20 @@ func (p *pool) take(ctx context.Context) (c *conn, err error) {
 	}
 	if c, err = p.db.dial(ctx); err != nil {
 		<-p.tokens
+		if p.db.checked.Load() { // it was right when the database was opened, and may be so again
+			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
 		return nil, err
 	}
 	c.epoch = epoch
 	return c, nil
 }
 
-// give puts a connection back, or closes it if nobody else can use it.
-func (p *pool) give(c *conn) {
+// give puts a connection back, or closes it if nobody else can use it. err is that of its last use.
+func (p *pool) give(c *conn, err error) {
+	if outcomeOf(err) == elsewhere {
+		c.close()
+	}
 	p.mu.Lock()
 	if c.pg.IsClosed() && c.epoch == p.epoch {
 		p.epoch++
@@ -185,7 +193,7 @@ func (p *pool) close() {
 	}
 }
 
-// pause waits before the nth try of something, for 1 to 20 ms, longer after many.
+// pause waits before the nth try of something: some milliseconds, and up to 200 after many.
 func pause(n int) {
 	most := min(time.Duration(n+1)*20*time.Millisecond, 200*time.Millisecond)
 	time.Sleep(time.Millisecond + mathrand.N(most))
@@ -205,9 +213,9 @@ func (db *DB) with(ctx context.Context, p *pool, use func(*conn) (keep bool, err
 		if err == nil {
 			var keep bool
 			if keep, err = use(c); !keep {
-				p.give(c)
+				p.give(c, err)
 			}
-		} else if errors.Is(err, ErrClosed) || errors.Is(err, ErrUnavailable) || ctx.Err() != nil {
+		} else if errors.Is(err, errFull) || ctx.Err() != nil {
 			return err
 		}
 		switch outcomeOf(err) {
@@ -215,7 +223,7 @@ func (db *DB) with(ctx context.Context, p *pool, use func(*conn) (keep bool, err
 			return nil
 		case unprepared:
 			db.unprepared.Store(true)
-		case redial, again:
+		case redial, elsewhere, again:
 			if time.Since(began) > db.patience {
 				return fmt.Errorf("%w: %w", ErrUnavailable, err)
 			}
@@ -230,6 +238,29 @@ func (db *DB) with(ctx context.Context, p *pool, use func(*conn) (keep bool, err
 		}
 	}
 }
+
+// write carries out statements in a transaction, and returns the rows of each. Like a commit it
+// does not wait for others for long. It must be such that it can be done again.
+func (db *DB) write(ctx context.Context, add func(*trip)) (rows [][]row, err error) {
+	err = db.over(ctx, &db.writers, func(c *conn) error {
+		t := c.trip().add(sqlBegin).add(sqlPatience)
+		add(t)
+		results, err := t.add(sqlCommit).run()
+		if err != nil {
+			c.rollback()
+			return err
+		}
+		if c.warned {
+			return fmt.Errorf("%w: %w", ErrUnavailable, errCanceled)
+		}
+		rows = results[2 : len(results)-1]
+		return nil
+	})
+	return rows, err
+}
+
+// errCanceled says that a commit was stored here, but that the wait for a standby was canceled.
+var errCanceled = errors.New("the wait for a standby was canceled")
 
 // A Head names the state after a commit: its number and its random id. Settings is a number that
 // the commits of a caller's choice have raised.
@@ -291,15 +322,13 @@ func (db *DB) Commit(at Head, id [16]byte, settings bool, changes []Change) (Hea
 	unknown := false // whether an earlier try may have been stored
 	for n := 0; ; n++ {
 		c, err := db.writers.take(context.Background())
-		sent := false
-		if err == nil {
-			sent = true
+		sent := err == nil
+		if sent {
 			err = m.over(c)
-			warned := c.warned
-			db.writers.give(c)
-			if err == nil && warned { // the wait for a standby was canceled
-				return Head{}, fmt.Errorf("%w: stored here, but perhaps not on a standby", ErrUnknown)
+			if err == nil && c.warned {
+				err = errCanceled
 			}
+			db.writers.give(c, err)
 		} else if errors.Is(err, ErrClosed) {
 			return Head{}, err
 		}
@@ -307,31 +336,34 @@ func (db *DB) Commit(at Head, id [16]byte, settings bool, changes []Change) (Hea
 		case stored:
 			return next, nil
 		case lost:
-			if !unknown {
-				return Head{}, ErrTurnLost
+			if unknown {
+				return db.settled(next)
 			}
-			return db.settled(next)
-		case again:
-			pause(n)
+			return Head{}, ErrTurnLost
 		case unprepared:
 			db.unprepared.Store(true)
 		case redial:
-			unknown = unknown || sent
-			pause(n)
+			if sent && !unknown {
+				unknown, began = true, time.Now()
+			}
+		case again, elsewhere:
 		case refused:
 			if !unknown {
 				return Head{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 			}
-			pause(n)
 		default:
+			if unknown {
+				return Head{}, fmt.Errorf("%w: %v", ErrUnknown, err)
+			}
 			return Head{}, err
 		}
 		if time.Since(began) > db.patience {
 			if unknown {
-				return Head{}, fmt.Errorf("%w: %w", ErrUnknown, err)
+				return Head{}, fmt.Errorf("%w: %v", ErrUnknown, err) // err may be an ErrUnavailable
 			}
 			return Head{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
+		pause(n)
 	}
 }
 
@@ -351,15 +383,26 @@ func (db *DB) settled(next Head) (Head, error) {
 		head, err = headIn(rows[1])
 		return err
 	})
+	if err == nil && string(id) == string(next.ID[:]) {
+		if err = db.Barrier(context.Background()); err == nil {
+			return next, nil
+		}
+	}
 	switch {
 	case err != nil:
-		return Head{}, fmt.Errorf("%w: %w", ErrUnknown, err)
-	case string(id) == string(next.ID[:]):
-		return next, nil
+		return Head{}, fmt.Errorf("%w: %v", ErrUnknown, err)
 	case id == nil && head.N > next.N: // the log was trimmed meanwhile
 		return Head{}, ErrUnknown
 	}
 	return Head{}, ErrTurnLost
+}
+
+// Barrier returns once everything that can be read is as safe as an acknowledged commit. After a
+// crash, or where a connection was ended while its commit waited for a standby, there may be
+// commits that only this server has. A commit of its own waits for all before it.
+func (db *DB) Barrier(ctx context.Context) error {
+	_, err := db.write(ctx, func(t *trip) { t.add(sqlBarrier, []byte("barrier"), db.me[:]) })
+	return err
 }
 
 // A commit is the message of a Commit.
@@ -402,30 +445,21 @@ func (m *commit) over(c *conn) error {
 // newest hundred thousand.
 func (db *DB) Trim(ctx context.Context) error {
 	h, err := db.Head(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = db.write(ctx, func(t *trip) { t.add(sqlTrim, int4(part), int8(max(0, h.N-100_000))) })
 	}
-	return db.over(ctx, &db.writers, func(c *conn) error {
-		_, err := c.trip().add(sqlTrim, int4(part), int8(max(0, h.N-100_000))).runFor(time.Minute)
-		return err
-	})
+	return err
 }
 
 // TakeLease takes a lease or makes it last for another 10 seconds. It returns false if somebody
 // else has it.
 func (db *DB) TakeLease(ctx context.Context, name string) (mine bool, err error) {
-	err = db.over(ctx, &db.writers, func(c *conn) error {
-		rows, err := c.trip().add(sqlTakeHold, []byte(name), db.me[:]).run()
-		mine = err == nil && len(rows[0]) == 1
-		return err
-	})
-	return mine, err
+	rows, err := db.write(ctx, func(t *trip) { t.add(sqlTakeHold, []byte(name), db.me[:]) })
+	return err == nil && len(rows[0]) == 1, err
 }
 
 // DropLease gives a lease back.
 func (db *DB) DropLease(ctx context.Context, name string) error {
-	return db.over(ctx, &db.writers, func(c *conn) error {
-		_, err := c.trip().add(sqlLetGo, []byte(name), db.me[:]).run()
-		return err
-	})
+	_, err := db.write(ctx, func(t *trip) { t.add(sqlLetGo, []byte(name), db.me[:]) })
+	return err
 }

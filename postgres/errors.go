@@ -37,6 +37,9 @@ const (
 	// passes. Nothing was stored.
 	ErrUnavailable = failure("unavailable")
 
+	// errFull is an ErrUnavailable that other uses of this process are the cause of.
+	errFull = failure("all connections are in use")
+
 	// ErrUnknown says that a commit was sent and that nobody could be asked what became of it.
 	ErrUnknown = failure("it is not known whether the commit was stored")
 
@@ -63,6 +66,7 @@ const (
 	lost               // another server has the number, or the head is not there any more
 	again              // nothing was stored, and the same may succeed at once
 	redial             // the connection is of no use; whether something was stored depends on what was sent
+	elsewhere          // nothing was stored: this server takes no writes, another one may
 	refused            // nothing was stored: no room, no memory, no connection
 	unprepared         // a pooler has lost prepared statements, or has them already; nothing was stored
 	wrong              // a fault of ours, or damage
@@ -76,7 +80,7 @@ func outcomeOf(err error) outcome {
 	}
 	state := sqlState(err)
 	if state == "" {
-		if f, ok := errors.AsType[failure](err); ok && f != ErrUnreached && f != ErrUnavailable {
+		if f, ok := errors.AsType[failure](err); ok && f != ErrUnreached && f != ErrUnavailable && f != errFull {
 			return wrong
 		}
 		return redial // the connection, or the time
@@ -88,7 +92,9 @@ func outcomeOf(err error) outcome {
 		return again
 	case "40003": // statement_completion_unknown
 		return redial
-	case "25006", "25P03", "25P04": // read_only_sql_transaction; idle and transaction timeouts
+	case "25006": // read_only_sql_transaction
+		return elsewhere
+	case "25P03", "25P04": // idle and transaction timeouts
 		return redial
 	case "26000", "42P05": // invalid_sql_statement_name, duplicate_prepared_statement
 		return unprepared

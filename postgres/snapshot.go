@@ -37,7 +37,7 @@ func (s *Snapshot) Close() {
 	if c := s.conn; c != nil {
 		go func() {
 			c.rollback()
-			s.pool.give(c)
+			s.pool.give(c, nil)
 		}()
 		s.conn = nil
 	}

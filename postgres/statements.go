@@ -66,6 +66,8 @@ ON CONFLICT (k) DO UPDATE SET v = excluded.v`, typeBytes2, typeBytes2)
 	sqlTakeHold = newStatement(`INSERT INTO sello_lease (name, holder, until) VALUES ($1, $2, now() + '10s')
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
 WHERE sello_lease.until < now() OR sello_lease.holder = excluded.holder RETURNING name`, typeText, typeBytes)
+	sqlBarrier = newStatement(`INSERT INTO sello_lease (name, holder, until) VALUES ($1, $2, now())
+ON CONFLICT (name) DO UPDATE SET until = excluded.until`, typeText, typeBytes)
 	sqlLetGo = newStatement(`DELETE FROM sello_lease WHERE name = $1 AND holder = $2`, typeText, typeBytes)
 	sqlTrim  = newStatement(`DELETE FROM sello_log WHERE part = $1 AND n <= $2 AND at < now() - interval '1 hour'`, typeInt4, typeInt8)
 )

@@ -23,17 +23,21 @@ INSERT INTO sello_log (part, n, id, prev, settings)
 ALTER TABLE sello_kv ALTER COLUMN v SET STORAGE EXTERNAL`
 
 	sqlColumns = `SELECT c.relname || '.' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
+	|| CASE WHEN a.attnotnull THEN ' not null' ELSE '' END
+	|| CASE WHEN EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND i.indisvalid AND a.attnum = ANY (i.indkey))
+		THEN ' key' ELSE '' END
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 WHERE c.oid IN (to_regclass('sello_kv'), to_regclass('sello_log'), to_regclass('sello_lease'))
 	AND a.attnum > 0 AND NOT a.attisdropped`
 )
 
-// columns are those of the tables, sorted.
+// columns are those of the tables, sorted. Everything rests on the key of the log, and on prev
+// not being null.
 var columns = []string{
-	"sello_kv.k bytea", "sello_kv.v bytea",
-	"sello_lease.holder bytea", "sello_lease.name text", "sello_lease.until timestamp with time zone",
-	"sello_log.at timestamp with time zone", "sello_log.id bytea", "sello_log.n bigint",
-	"sello_log.part integer", "sello_log.prev bytea", "sello_log.settings bigint",
+	"sello_kv.k bytea not null key", "sello_kv.v bytea not null",
+	"sello_lease.holder bytea not null", "sello_lease.name text not null key", "sello_lease.until timestamp with time zone not null",
+	"sello_log.at timestamp with time zone not null", "sello_log.id bytea not null", "sello_log.n bigint not null key",
+	"sello_log.part integer not null key", "sello_log.prev bytea not null", "sello_log.settings bigint not null",
 }
 
 // prepareTables checks the tables, and makes them if it may.
