@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
-	"slices"
 	"sync"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 )
 
 // A postgresStore is a Store in PostgreSQL: a postgres.DB behind a write queue. A group of the
-// queue is one commit. Others may write to the same database: a group that did not see what they
+// queue is one turn. Others may write to the same database: a group that did not see what they
 // wrote loses its turn, and runs again. Values are kept as in a file, each with its checksum.
 type postgresStore struct {
 	db    *postgres.DB
@@ -25,13 +24,6 @@ type postgresStore struct {
 
 	views sync.RWMutex // read-locked by each View, locked by Close
 	gone  bool
-
-	mu     sync.Mutex
-	head   postgres.Head // the last commit known of, on which the next one builds
-	known  bool          // false: the database is to be asked for it
-	doubts [][16]byte    // ids of commits that may have been stored, or may be stored yet
-	down   error         // why the database could not be asked, if it could not
-	downAt time.Time     // when that was
 
 	lease     *leaseKeeper          // nil: others may write too
 	committed func(time.Duration)   // told how long each commit took; nil: nobody is
@@ -64,6 +56,14 @@ func newPostgresStore(db *postgres.DB) *postgresStore {
 }
 
 func (s *postgresStore) View(ctx context.Context, fn func(Tx) error) error {
+	return s.view(ctx, s.db.View, fn)
+}
+
+func (s *postgresStore) ViewLong(ctx context.Context, fn func(Tx) error) error {
+	return s.view(ctx, s.db.ViewLong, fn)
+}
+
+func (s *postgresStore) view(ctx context.Context, view func(context.Context, func(*postgres.State) error) error, fn func(Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -72,9 +72,7 @@ func (s *postgresStore) View(ctx context.Context, fn func(Tx) error) error {
 	if s.gone {
 		return errClosed
 	}
-	state := s.db.Snapshot(ctx)
-	defer state.Close()
-	return fn(postgresTx{state})
+	return databaseError(view(ctx, func(state *postgres.State) error { return fn(postgresTx{state}) }))
 }
 
 func (s *postgresStore) Update(ctx context.Context, fn func(Tx) error) error {
@@ -101,71 +99,17 @@ func (s *postgresStore) leave() error { return s.Close() }
 // reports the error and exits without calling Close.
 func (s *postgresStore) Failed() <-chan error { return s.queue.failed }
 
-// downTime is for how long a database that did not answer is taken to be down. Else each group of
-// updates would wait for it anew.
-const downTime = time.Second
-
-// last returns the last commit, which the next one builds on.
-func (s *postgresStore) last() (postgres.Head, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.down != nil && time.Since(s.downAt) < downTime {
-		return s.head, s.down
-	}
-	if s.known {
-		return s.head, nil
-	}
-	head, err := s.db.Head(context.Background())
-	if err == nil && len(s.doubts) > 0 { // the head may be one of them
-		err = s.db.Barrier(context.Background())
-	}
-	if err != nil {
-		s.down, s.downAt = databaseError(err), time.Now()
-		return s.head, s.down
-	}
-	s.head, s.known, s.down = head, true, nil
-	return head, nil
-}
-
-// stored notes the last commit.
-func (s *postgresStore) stored(head postgres.Head) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.head, s.known, s.down = head, true, nil
-}
-
-// forget has the database asked for the last commit. doubt is the id of one that may have been
-// stored; zero: there is none.
-func (s *postgresStore) forget(doubt [16]byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.known = false; doubt != [16]byte{} {
-		s.doubts = append(s.doubts, doubt)
-	}
-}
-
-// silent notes that the database could not be asked.
-func (s *postgresStore) silent(err error) error {
-	if err = databaseError(err); errors.Is(err, errUnavailable) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.down, s.downAt = err, time.Now()
-	}
-	return err
-}
-
 // begin is called on the goroutine of the queue's writer.
 func (s *postgresStore) begin(after batch) (batch, error) {
-	head, err := s.last()
+	var before *postgres.Turn
+	if after, ok := after.(postgresBatch); ok {
+		before = after.turn
+	}
+	turn, err := s.db.Begin(before)
 	if err != nil {
-		return nil, err
+		return nil, databaseError(err)
 	}
-	b := &postgresBatch{store: s, base: head, id: postgres.NewID()}
-	if after, ok := after.(*postgresBatch); ok {
-		b.after = after.id
-	}
-	b.state = postgresTx{s.db.CommitterSnapshot()}
-	return b, nil
+	return postgresBatch{postgresTx{turn}, turn, s}, nil
 }
 
 func (s *postgresStore) fill(ctx context.Context, entries iter.Seq2[Entry, error], same func(iter.Seq2[Entry, error]) error) error {
@@ -181,7 +125,6 @@ func (s *postgresStore) fill(ctx context.Context, entries iter.Seq2[Entry, error
 		}
 	}
 	err := s.db.Fill(ctx, sealed, func(there *postgres.Snapshot) error { return same(postgresTx{there}.Scan(nil, nil, false)) })
-	s.forget([16]byte{})
 	if errors.Is(err, postgres.ErrNotEmpty) {
 		return errNotEmpty
 	}
@@ -199,7 +142,12 @@ func (s *postgresStore) writeFile(ctx context.Context, path string) (*disk.Copy,
 }
 
 // A postgresTx is a read-only Tx of one state of the database.
-type postgresTx struct{ *postgres.Snapshot }
+type postgresTx struct {
+	state interface {
+		Get(key []byte) (value []byte, ok bool, err error)
+		Scan(lo, hi []byte, reverse bool) iter.Seq2[postgres.Entry, error]
+	}
+}
 
 func (postgresTx) Put(key, value []byte) error { return errReadOnly }
 func (postgresTx) Delete(key []byte) error     { return errReadOnly }
@@ -208,7 +156,7 @@ func (t postgresTx) Get(key []byte) ([]byte, bool, error) {
 	if err := ordered.CheckKey(key); err != nil {
 		return nil, false, err
 	}
-	stored, ok, err := t.Snapshot.Get(key)
+	stored, ok, err := t.state.Get(key)
 	if err != nil || !ok {
 		return nil, false, databaseError(err)
 	}
@@ -219,7 +167,7 @@ func (t postgresTx) Get(key []byte) ([]byte, bool, error) {
 func (t postgresTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 	lo, hi = ordered.CloneRange(lo, hi)
 	return func(yield func(Entry, error) bool) {
-		for e, err := range t.Snapshot.Scan(lo, hi, reverse) {
+		for e, err := range t.state.Scan(lo, hi, reverse) {
 			var value []byte
 			if err == nil {
 				value, err = disk.Unseal(e.Key, e.Value)
@@ -231,112 +179,16 @@ func (t postgresTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 	}
 }
 
-// A postgresBatch reads a state of the database, and is stored as the commit after that.
+// A postgresBatch is a turn.
 type postgresBatch struct {
+	postgresTx
+	turn  *postgres.Turn
 	store *postgresStore
-	base  postgres.Head // the last commit when the batch began
-	after [16]byte      // id of the batch that was being stored then; zero: there was none
-	id    [16]byte      // of this one's commit
-	state postgresTx    // as of base, or of that batch: what it writes is laid over either
-	err   error         // why nothing that the batch has read counts; nil: it does
 }
 
-// sees fails if the state is not one that the batch can build on. What it would read is a mixture.
-func (b *postgresBatch) sees() error {
-	if b.err == nil {
-		head, err := b.state.Head()
-		switch {
-		case err != nil:
-			b.err = b.store.silent(err)
-		case !b.buildsOn(head):
-			b.err = errTurnLost
-		}
-	}
-	return b.err
-}
+func (b postgresBatch) check() error { return b.store.turnError(b.turn.Check()) }
 
-func (b *postgresBatch) buildsOn(head postgres.Head) bool {
-	return head.Is(b.base) || b.after != [16]byte{} && head.ID == b.after
-}
-
-func (b *postgresBatch) Get(key []byte) ([]byte, bool, error) {
-	value, ok, err := b.state.Get(key)
-	if err == nil || errors.Is(err, errUnavailable) {
-		err = b.sees()
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	return value, ok, nil
-}
-
-func (b *postgresBatch) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		if err := b.sees(); err != nil {
-			yield(Entry{}, err)
-			return
-		}
-		b.state.Scan(lo, hi, reverse)(yield)
-	}
-}
-
-func (*postgresBatch) Put(key, value []byte) error { return errReadOnly }
-func (*postgresBatch) Delete(key []byte) error     { return errReadOnly }
-
-// check fails unless everything that the batch has read is still true.
-func (b *postgresBatch) check() error {
-	if b.err != nil {
-		return b.failed(b.err)
-	}
-	head, err := b.store.db.Head(context.Background())
-	switch {
-	case err != nil:
-		return b.store.silent(err)
-	case !b.buildsOn(head):
-		return b.failed(errTurnLost)
-	}
-	return nil
-}
-
-// failed returns an error of the batch. After a lost turn the next batch asks for the last
-// commit. While only one process may write, nobody but itself can have taken its turn.
-func (b *postgresBatch) failed(err error) error {
-	if err != errTurnLost {
-		return err
-	}
-	doubts := b.store.doubtful()
-	b.store.forget([16]byte{})
-	if b.store.lease == nil {
-		return errTurnLost
-	}
-	head, err := b.store.last()
-	if err != nil {
-		return err
-	}
-	if slices.Contains(doubts, head.ID) {
-		return errTurnLost
-	}
-	return errDatabaseInUse
-}
-
-func (s *postgresStore) doubtful() [][16]byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.doubts)
-}
-
-func (b *postgresBatch) commit(changes []ordered.Change) error {
-	b.state.Close()
-	if b.err != nil {
-		return b.failed(b.err)
-	}
-	at, err := b.store.last()
-	if err != nil {
-		return err
-	}
-	if !b.buildsOn(at) {
-		return b.failed(errTurnLost)
-	}
+func (b postgresBatch) commit(changes []ordered.Change) error {
 	list, settings := make([]postgres.Change, len(changes)), false
 	for i, c := range changes {
 		list[i].Key = c.Key
@@ -346,24 +198,25 @@ func (b *postgresBatch) commit(changes []ordered.Change) error {
 		settings = settings || b.store.setting != nil && b.store.setting(c.Key)
 	}
 	began := time.Now()
-	next, err := b.store.db.Commit(at, b.id, settings, list)
-	switch {
-	case err == nil:
-		b.store.stored(next)
-		if b.store.committed != nil {
-			b.store.committed(time.Since(began))
-		}
-		return nil
-	case errors.Is(err, postgres.ErrTurnLost):
-		return b.failed(errTurnLost)
-	case errors.Is(err, postgres.ErrUnknown):
-		b.store.forget(b.id)
-		return databaseError(err)
+	err := b.turn.Commit(settings, list)
+	if err == nil && b.store.committed != nil {
+		b.store.committed(time.Since(began))
 	}
-	return b.store.silent(err)
+	return b.store.turnError(err)
 }
 
-func (b *postgresBatch) rollback() { b.state.Close() }
+func (b postgresBatch) rollback() { b.turn.Close() }
+
+// turnError returns an error of a turn as one of a batch.
+func (s *postgresStore) turnError(err error) error {
+	if errors.Is(err, postgres.ErrTurnLost) {
+		if s.lease != nil && !s.db.InDoubt() {
+			return errDatabaseInUse // the lease says that there is nobody else
+		}
+		return errTurnLost
+	}
+	return databaseError(err)
+}
 
 // databaseFaults are the failures of postgres.Open as those of the seam.
 var databaseFaults = []struct{ from, to error }{

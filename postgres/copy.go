@@ -57,7 +57,7 @@ func (c *conn) holdTurn() (Head, error) {
 	if err != nil {
 		return Head{}, err
 	}
-	next := Head{at.N + 1, NewID(), at.Settings + 1}
+	next := Head{at.N + 1, newID(), at.Settings + 1}
 	_, err = c.trip().add(sqlTurn, newCommit(at, next, nil).turn...).run()
 	if outcomeOf(err) == lost {
 		err = ErrTurnLost

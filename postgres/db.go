@@ -19,6 +19,7 @@ import (
 // Options of Open.
 type Options struct {
 	Conns    int           // most connections; 0 means 8. Some are kept for commits
+	Values   int           // bytes of values that are kept; 0 means 16 MiB
 	Create   bool          // make the tables if there are none
 	Name     string        // application_name, if the connection string has none
 	Patience time.Duration // how long to try while the database does not answer; 0 means 5 s
@@ -38,12 +39,15 @@ type DB struct {
 
 	readers, writers pool
 	me               [16]byte // holder of leases
+	chain            chain
+	turnEpoch        uint64 // of the last turn
+	checks           headChecks
 	closed           atomic.Bool
 }
 
 // connsForCommits are kept apart from those of readers, so that many readers do not hold up the
 // commits.
-const connsForCommits = 3
+const connsForCommits = 4
 
 // Open connects to the database that a connection string names, and checks that it is one of
 // sello's.
@@ -68,6 +72,7 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 	db.readers.init(db, max(1, conns-connsForCommits))
 	db.writers.init(db, connsForCommits)
 	rand.Read(db.me[:])
+	db.chain.epoch, db.chain.most, db.chain.others = 1, cmp.Or(options.Values, 16<<20), func(bool) {}
 	if err := db.prepareTables(ctx); err != nil {
 		db.Close()
 		return nil, err
@@ -281,20 +286,8 @@ func headIn(rows []row) (Head, error) {
 	return Head{int64(binary.BigEndian.Uint64(r[0])), [16]byte(r[1]), int64(binary.BigEndian.Uint64(r[2]))}, nil
 }
 
-// Head asks the database for the head.
-func (db *DB) Head(ctx context.Context) (h Head, err error) {
-	err = db.over(ctx, &db.writers, func(c *conn) error {
-		rows, err := c.trip().add(sqlHead, int4(part)).run()
-		if err == nil {
-			h, err = headIn(rows[0])
-		}
-		return err
-	})
-	return h, err
-}
-
-// NewID returns a random id for a commit.
-func NewID() (id [16]byte) {
+// newID returns a random id for a commit.
+func newID() (id [16]byte) {
 	rand.Read(id[:])
 	return id
 }
@@ -306,13 +299,9 @@ type Change struct {
 	Value []byte
 }
 
-// Commit stores changes on top of the state at, under a new id of NewID, and returns the new
-// head. settings says that readers are to see another Head.Settings.
-//
-// It fails with ErrTurnLost if at is not the head any more, and with ErrUnavailable if nothing was
-// stored for another reason that may pass. After ErrUnknown or any other error nobody knows whether
-// the changes were stored.
-func (db *DB) Commit(at Head, id [16]byte, settings bool, changes []Change) (Head, error) {
+// commit stores changes on top of the state at, under a new id, and returns the new head. Its
+// errors are those of Turn.Commit.
+func (db *DB) commit(at Head, id [16]byte, settings bool, changes []Change) (Head, error) {
 	next := Head{at.N + 1, id, at.Settings}
 	if settings {
 		next.Settings++

@@ -26,9 +26,9 @@ func (db *DB) Snapshot(ctx context.Context) *Snapshot {
 	return &Snapshot{db: db, ctx: ctx, pool: &db.readers}
 }
 
-// CommitterSnapshot is Snapshot for the one who commits. It does not wait for other readers'
+// committerSnapshot is Snapshot for the one who commits. It does not wait for other readers'
 // connections.
-func (db *DB) CommitterSnapshot() *Snapshot {
+func (db *DB) committerSnapshot() *Snapshot {
 	return &Snapshot{db: db, ctx: context.Background(), pool: &db.writers}
 }
 

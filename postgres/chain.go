@@ -1,0 +1,318 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// A chain is what this process knows of the log: the last commit, and values as of it. It stays
+// current by what the process commits itself. Others' commits are found out by asking for the
+// head, by the heads of snapshots, and by turns that are lost. Each time a new epoch begins, with
+// no values.
+type chain struct {
+	mu     sync.RWMutex
+	head   Head          // the last commit known of
+	epoch  uint64        // how often others were found to have committed; 1 at first
+	asked  bool          // head is what the next commit can build on; else the database is asked first
+	own    [64][16]byte  // ids of the last commits of this process, by number modulo 64
+	sent   [16]byte      // id of the commit that is under way; zero: there is none
+	landed chan struct{} // closed when its outcome is known here
+	doubts bool          // a commit may have been stored, or may be stored yet, and nobody knows
+	down   error         // why the database could not be asked, if it could not
+	downAt time.Time     // when that was
+
+	values, older map[string]value // the newer half of what is kept, and the rest
+	size, most    int              // bytes of values, and how many of both
+
+	others func(settings bool) // see DB.OnOthers
+}
+
+// A value is that of a key in all states from a commit on, up to the last one.
+type value struct {
+	bytes []byte // nil: there is no entry
+	from  int64  // number of the commit
+}
+
+// valueCost is about how many bytes a value takes beside its key and itself.
+const valueCost = 96
+
+// downTime is for how long a database that did not answer is taken to be down. Else each group of
+// updates would wait for it anew.
+const downTime = time.Second
+
+// now returns the last commit known of.
+func (c *chain) now() (head Head, epoch uint64) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.head, c.epoch
+}
+
+// epochOf returns the epoch that a commit belongs to; 0 if it is not the last one known.
+func (c *chain) epochOf(h Head) uint64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if !c.head.Is(h) && h.ID != c.own[h.N%int64(len(c.own))] {
+		return 0
+	}
+	return c.epoch
+}
+
+// lastNumber is the number of the last commit known of.
+func (c *chain) lastNumber() int64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.head.N
+}
+
+// get returns the value that a key has after commit n of an epoch; nil if there is no entry. known
+// is false if that has to be read.
+func (c *chain) get(key []byte, n int64, epoch uint64) (bytes []byte, known bool) {
+	c.mu.RLock()
+	v, there := c.values[string(key)]
+	old := false
+	if !there {
+		v, old = c.older[string(key)]
+	}
+	known = (there || old) && epoch == c.epoch && v.from <= n && n <= c.head.N
+	c.mu.RUnlock()
+	if known && old {
+		c.renew(string(key))
+	}
+	return v.bytes, known
+}
+
+// keep keeps the value of a key that was read in the state after a commit; nil if there is no
+// entry.
+func (c *chain) keep(key, bytes []byte, at Head) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.head.Is(at) {
+		c.put(string(key), value{bytes, at.N})
+	}
+}
+
+// renew keeps a value longer: it is of use.
+func (c *chain) renew(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v, there := c.older[key]; there {
+		delete(c.older, key)
+		c.put(key, v)
+	}
+}
+
+func (c *chain) put(key string, v value) {
+	if c.values == nil || c.size > c.most/2 {
+		c.values, c.older, c.size = map[string]value{}, c.values, 0
+	}
+	c.values[key] = v
+	c.size += len(key) + len(v.bytes) + valueCost
+}
+
+// learn notes the head of a state that was just read. before is the last commit that was known
+// when the reading began. If the head is another's commit, a new epoch begins. landed, if not nil,
+// is closed once the head is known here too: it is the commit of this process that is under way.
+func (c *chain) learn(h, before Head) (landed <-chan struct{}) {
+	c.mu.Lock()
+	isOwn := h.ID == c.sent || h.ID == c.own[h.N%int64(len(c.own))]
+	if h.Is(c.head) || isOwn || before.N <= h.N && h.N < c.head.N { // the last was read earlier than what is known
+		if h.ID == c.sent {
+			landed = c.landed
+		}
+		c.mu.Unlock()
+		return landed
+	}
+	settings := h.Settings != c.head.Settings
+	c.head, c.asked = h, false
+	c.epoch++
+	c.values, c.older, c.size = nil, nil, 0
+	c.mu.Unlock()
+	c.others(settings)
+	return nil
+}
+
+// sending notes the id of the commit that is about to be sent.
+func (c *chain) sending(id [16]byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sent, c.landed = id, make(chan struct{})
+}
+
+// land notes that the outcome of the commit sent is known, if there is one. The caller holds mu.
+func (c *chain) land() {
+	if c.landed != nil {
+		close(c.landed)
+	}
+	c.sent, c.landed = [16]byte{}, nil
+}
+
+// stored notes that the commit sent was stored, on top of what was known in an epoch.
+func (c *chain) stored(head Head, epoch uint64, changes []Change) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.land()
+	c.down = nil
+	c.own[head.N%int64(len(c.own))] = head.ID
+	if epoch != c.epoch { // others have committed since
+		return
+	}
+	c.head = head
+	for _, change := range changes {
+		for _, values := range []map[string]value{c.values, c.older} {
+			if _, there := values[change.Key]; there {
+				values[change.Key] = value{change.Value, head.N}
+				break
+			}
+		}
+	}
+}
+
+// notStored notes that the commit sent was not stored, or that nobody knows.
+func (c *chain) notStored(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.land()
+	c.doubts = c.doubts || errors.Is(err, ErrUnknown)
+	c.asked = c.asked && errors.Is(err, ErrUnavailable)
+}
+
+// silent notes that the database could not be asked, if err says so.
+func (c *chain) silent(err error) error {
+	if errors.Is(err, ErrUnavailable) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.down, c.downAt = err, time.Now()
+	}
+	return err
+}
+
+// last returns the commit that the next one builds on, and its epoch.
+func (db *DB) last() (Head, uint64, error) {
+	c := &db.chain
+	c.mu.RLock()
+	head, epoch, asked, doubts, down := c.head, c.epoch, c.asked, c.doubts, c.down
+	if down != nil && time.Since(c.downAt) >= downTime {
+		down = nil
+	}
+	c.mu.RUnlock()
+	if down != nil || asked {
+		return head, epoch, down
+	}
+	_, err := db.Head(context.Background()) // learns it
+	if err == nil && doubts {               // the head may be one of them, and not be safe yet
+		err = db.Barrier(context.Background())
+	}
+	if err != nil {
+		return head, epoch, c.silent(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked, c.down = true, nil
+	return c.head, c.epoch, nil
+}
+
+// InDoubt reports whether a commit of this process may have been stored, or may be stored yet,
+// without its knowing. What looks like another's commit may then be its own.
+func (db *DB) InDoubt() bool {
+	db.chain.mu.RLock()
+	defer db.chain.mu.RUnlock()
+	return db.chain.doubts
+}
+
+// OnOthers has others called when others have committed: before a function sees that, as far as
+// this process knows. settings says whether Head.Settings has changed. It is called before the
+// first use of the DB.
+func (db *DB) OnOthers(others func(settings bool)) { db.chain.others = others }
+
+// headChecks is who waits for the head.
+type headChecks struct {
+	mu      sync.Mutex
+	next    *headCheck // for those who have come since the last one began; nil: nobody
+	running bool
+}
+
+// A headCheck asks for the head, for all who had begun to wait for it before.
+type headCheck struct {
+	done chan struct{}
+	head Head
+	err  error
+}
+
+// Head returns the head at a moment after the call. Who calls at the same time asks the database
+// together.
+func (db *DB) Head(ctx context.Context) (Head, error) {
+	db.checks.mu.Lock()
+	check := db.checks.next
+	if check == nil {
+		check = &headCheck{done: make(chan struct{})}
+		db.checks.next = check
+		if !db.checks.running {
+			db.checks.running = true
+			go db.check()
+		}
+	}
+	db.checks.mu.Unlock()
+	select {
+	case <-check.done:
+		return check.head, check.err
+	case <-ctx.Done():
+		return Head{}, ctx.Err()
+	}
+}
+
+// check asks for the head as long as somebody waits for it.
+func (db *DB) check() {
+	for {
+		db.checks.mu.Lock()
+		check := db.checks.next
+		db.checks.next, db.checks.running = nil, check != nil
+		db.checks.mu.Unlock()
+		if check == nil {
+			return
+		}
+		check.head, check.err = db.askHead()
+		close(check.done)
+	}
+}
+
+// landTime is how long to wait for the answer to a commit that others can read already.
+const landTime = time.Second
+
+func (db *DB) askHead() (h Head, err error) {
+	var before Head
+	err = db.over(context.Background(), &db.writers, func(c *conn) error {
+		before, _ = db.chain.now()
+		rows, err := c.trip().add(sqlHead, int4(part)).run()
+		if err == nil {
+			h, err = headIn(rows[0])
+		}
+		return err
+	})
+	if err != nil {
+		return h, err
+	}
+	if landed := db.chain.learn(h, before); landed != nil {
+		// Somebody may have read what it has changed. Who asks later must not read less.
+		select {
+		case <-landed:
+		case <-time.After(landTime):
+			return h, fmt.Errorf("%w: a commit does not end", ErrUnavailable)
+		}
+	}
+	return h, nil
+}
+
+// CatchUp returns once everything is known that was committed before the call, by whomever, and
+// OnOthers has told of it.
+func (db *DB) CatchUp(ctx context.Context) error {
+	_, err := db.Head(ctx)
+	return err
+}
+
+type caughtUp struct{}
+
+// CaughtUp returns a context for Views of what comes after a CatchUp. They need no other one.
+func CaughtUp(ctx context.Context) context.Context { return context.WithValue(ctx, caughtUp{}, true) }
