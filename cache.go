@@ -72,6 +72,11 @@ func (s *watchedStore) ViewLong(ctx context.Context, fn func(Tx) error) error {
 	return longView(s.Store)(ctx, fn)
 }
 
+// ViewOnce calls the store's ViewOnce, or its View if that runs a function once.
+func (s *watchedStore) ViewOnce(ctx context.Context, fn func(Tx) error) error {
+	return onceView(s.Store)(ctx, fn)
+}
+
 // tryWrite finds out whether a store that refuses writes, for lack of space or the
 // like, still does: it writes again what is there. While a server is not ready,
 // there may be no other writes.

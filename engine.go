@@ -127,14 +127,24 @@ func (e *engine) begin(t *txn, v version, tx Tx, org uint32, now instant, s seed
 // read runs fn in a View of one organization. Ids made there are never stored,
 // so they need no seed.
 func read[T any](ctx context.Context, e *engine, org uint32, now instant, fn func(*txn) (T, error)) (result T, err error) {
+	return readBy(ctx, e, e.store.View, org, now, fn)
+}
+
+// readOnce is read for a function that must not run twice.
+func readOnce[T any](ctx context.Context, e *engine, org uint32, now instant, fn func(*txn) (T, error)) (result T, err error) {
+	return readBy(ctx, e, e.store.ViewOnce, org, now, fn)
+}
+
+func readBy[T any](ctx context.Context, e *engine, view func(context.Context, func(Tx) error) error, org uint32, now instant, fn func(*txn) (T, error)) (result T, err error) {
 	// One allocation. txn is a field: embedded, it would give each T a copy of all its methods.
 	both := new(struct {
 		txn    txn
 		result T
 	})
 	v := e.store.version()
-	err = e.store.View(ctx, func(tx Tx) error {
+	err = view(ctx, func(tx Tx) error {
 		t := &both.txn
+		*t = txn{} // it may run again
 		if err := e.begin(t, v, tx, org, now, seed{}); err != nil {
 			return err
 		}

@@ -319,7 +319,7 @@ func (x *exchange) write(status int, body []byte) {
 	if h["Content-Type"] == nil {
 		h["Content-Type"] = jsonType
 	}
-	if len(body) >= netHTTPBuffer && (x.rest == nil || x.rest.ended) {
+	if len(body) >= netHTTPBuffer && (x.rest == nil || x.rest.rest == nil) {
 		h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	}
 	x.ResponseWriter.WriteHeader(status)

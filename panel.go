@@ -152,7 +152,7 @@ func (v *panelRequest) identify() error {
 	}
 	e := v.api.engine
 	settings := e.store.version()
-	return e.store.View(v.context(), func(tx Tx) (err error) {
+	return e.store.ViewOnce(v.context(), func(tx Tx) (err error) { // it counts
 		if v.member, err = memberByToken(tx, token, v.request.now, v.panel.sessionLimits); err != nil || v.member == nil {
 			return err
 		}

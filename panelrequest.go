@@ -263,7 +263,7 @@ type download struct {
 	data        string // that of the organization it holds, for the audit log; "": none
 }
 
-// fill runs a fillFunc in a View.
+// fill runs a fillFunc in a View. It may add to what it fills, so it must not run twice.
 func (v *panelRequest) fill(fill fillFunc) error {
 	if fill == nil {
 		return nil
@@ -272,7 +272,7 @@ func (v *panelRequest) fill(fill fillFunc) error {
 		return err
 	}
 	defer v.endWork()
-	_, err := read(v.context(), v.api.engine, v.member.org, v.request.now, func(t *txn) (struct{}, error) {
+	_, err := readOnce(v.context(), v.api.engine, v.member.org, v.request.now, func(t *txn) (struct{}, error) {
 		return struct{}{}, fill(t)
 	})
 	return err

@@ -7,10 +7,10 @@ import (
 )
 
 // bodyParts are the body of a 200 that may be too long for memory. next appends the next part,
-// in a View of its own, and reports whether there are more. So no View waits for a slow
-// reader.
+// in a View of its own, and returns what comes after it; nil if that was the last. So no View
+// waits for a slow reader. It leaves its receiver as it was, since a View may run again.
 type bodyParts interface {
-	next(t *txn, b []byte) (part []byte, more bool, err error)
+	next(t *txn, b []byte) (part []byte, rest bodyParts, err error)
 }
 
 // partTime is how long a client may take to read a part.
@@ -18,12 +18,11 @@ const partTime = 30 * time.Second
 
 // A partedBody is a body in parts that is being sent.
 type partedBody struct {
-	bodyParts
+	rest       bodyParts // nil: there are no more parts
 	engine     *engine
 	org        uint32
 	now        instant
 	processors *semaphore
-	ended      bool // there are no more parts
 }
 
 // read returns the next part.
@@ -32,18 +31,24 @@ func (p *partedBody) read(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	defer p.processors.give(1)
-	return read(ctx, p.engine, p.org, p.now, func(t *txn) (part []byte, err error) {
-		var more bool
-		part, more, err = p.next(t, nil)
-		p.ended = !more
-		return part, err
+	type step struct {
+		part []byte
+		rest bodyParts
+	}
+	done, err := read(ctx, p.engine, p.org, p.now, func(t *txn) (s step, err error) {
+		s.part, s.rest, err = p.rest.next(t, nil)
+		return s, err
 	})
+	if err == nil {
+		p.rest = done.rest
+	}
+	return done.part, err
 }
 
 // write writes the parts that are left.
 func (p *partedBody) write(ctx context.Context, w http.ResponseWriter) error {
 	c := http.NewResponseController(w)
-	for !p.ended {
+	for p.rest != nil {
 		part, err := p.read(ctx)
 		if err != nil {
 			return err

@@ -53,19 +53,24 @@ func exportCustomer(r *request) action {
 	}
 }
 
-// next appends the next part, and reports whether there are more.
-func (x *personExport) next(t *txn, b []byte) (part []byte, more bool, err error) {
+// next is bodyParts.next.
+func (x *personExport) next(t *txn, b []byte) (part []byte, rest bodyParts, err error) {
 	n, err := t.count()
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
+	after := *x
+	x = &after
 	x.written = n.Movements
 	for start := len(b); x.stage != exported && (len(b)-start < exportPart || x.isAhead()); {
 		if b, err = x.step(t, b); err != nil {
-			return nil, false, err
+			return nil, nil, err
 		}
 	}
-	return b, x.stage != exported, nil
+	if x.stage == exported {
+		return b, nil, nil
+	}
+	return b, x, nil
 }
 
 // isAhead reports whether only this transaction has the next movement: the export shows what is

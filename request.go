@@ -303,7 +303,7 @@ func (x *exchange) readSmall(req *request, act action) (int, []byte, error) {
 		x.setTag(tagOf(v))
 	}
 	if all, ok := v.(bodyParts); ok && err == nil {
-		x.rest = &partedBody{bodyParts: all, engine: x.api.engine, org: req.cfg.Number, now: x.request.now, processors: x.api.reading}
+		x.rest = &partedBody{rest: all, engine: x.api.engine, org: req.cfg.Number, now: x.request.now, processors: x.api.reading}
 		first, err := x.rest.read(x.context())
 		return http.StatusOK, first, err
 	}

@@ -360,6 +360,7 @@ func TestRedemptionList(t *testing.T) {
 		var codes []string
 		total := ask(s, func(t *txn) (uint64, error) {
 			list, total, err := t.rewards.findRedemptions(redemptionFilter{to: never}, page{number, 3})
+			codes = nil
 			for _, x := range list {
 				codes = append(codes, x.Code)
 			}

@@ -26,8 +26,9 @@ import (
 //     panic reaches the caller of Update or View.
 //   - An Update function may run more than once, and on another goroutine
 //     than its caller's. It touches nothing but its Tx and returns its result
-//     through the helper update, never by assigning to captured variables.
-//     Times and ids are made beforehand and passed in.
+//     through the helper updateStore, never by assigning to captured variables.
+//     Times and ids are made beforehand and passed in. A View function may run
+//     more than once, too; one that must not is for onceView.
 //   - ctx ends the wait for a turn, not a transaction that has begun.
 //   - View and Update must not be called from inside one another.
 type Store interface {
@@ -152,10 +153,23 @@ type longViewer interface {
 	ViewLong(ctx context.Context, fn func(Tx) error) error
 }
 
-// longView returns the ViewLong of a store, or its View if it has none.
+// longView returns the ViewLong of a store, or what runs a function once if it has none.
 func longView(s Store) func(context.Context, func(Tx) error) error {
 	if l, ok := s.(longViewer); ok {
 		return l.ViewLong
+	}
+	return onceView(s)
+}
+
+// A onceViewer is a Store whose View may run a function twice. ViewOnce runs it once.
+type onceViewer interface {
+	ViewOnce(ctx context.Context, fn func(Tx) error) error
+}
+
+// onceView returns the ViewOnce of a store, or its View if that runs a function once.
+func onceView(s Store) func(context.Context, func(Tx) error) error {
+	if o, ok := s.(onceViewer); ok {
+		return o.ViewOnce
 	}
 	return s.View
 }

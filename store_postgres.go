@@ -59,8 +59,8 @@ func (s *postgresStore) View(ctx context.Context, fn func(Tx) error) error {
 	return s.view(ctx, s.db.View, fn)
 }
 
-func (s *postgresStore) ViewLong(ctx context.Context, fn func(Tx) error) error {
-	return s.view(ctx, s.db.ViewLong, fn)
+func (s *postgresStore) ViewOnce(ctx context.Context, fn func(Tx) error) error {
+	return s.view(ctx, s.db.ViewOnce, fn)
 }
 
 func (s *postgresStore) view(ctx context.Context, view func(context.Context, func(*postgres.State) error) error, fn func(Tx) error) error {

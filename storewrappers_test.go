@@ -43,6 +43,21 @@ func (s twiceStore) Update(ctx context.Context, fn func(Tx) error) error {
 	})
 }
 
+// View runs fn twice, too.
+func (s twiceStore) View(ctx context.Context, fn func(Tx) error) error {
+	return s.Store.View(ctx, func(tx Tx) error {
+		err1, err2 := fn(tx), fn(tx)
+		if fmt.Sprint(err1) != fmt.Sprint(err2) {
+			panic(fmt.Sprintf("a View function returned %v, then %v", err1, err2))
+		}
+		return err2
+	})
+}
+
+func (s twiceStore) ViewOnce(ctx context.Context, fn func(Tx) error) error {
+	return onceView(s.Store)(ctx, fn)
+}
+
 func TestRunTwiceControl(t *testing.T) {
 	t.Parallel()
 	s := runTwice(newMemStore())

@@ -40,8 +40,8 @@ func (db *DB) View(ctx context.Context, fn func(*State) error) error {
 	return fn(s)
 }
 
-// ViewLong runs fn once, with a state of after its call that is read from the database alone.
-func (db *DB) ViewLong(ctx context.Context, fn func(*State) error) error {
+// ViewOnce runs fn once, with a state of after its call, from a snapshot.
+func (db *DB) ViewOnce(ctx context.Context, fn func(*State) error) error {
 	s := db.state(ctx)
 	defer s.snap.Close()
 	if err := s.sees(); err != nil {
