@@ -660,9 +660,10 @@ func testClose(t *testing.T, s Store) {
 	waiting := submitUpdate(t, s, func(tx Tx) error { return tx.Put([]byte("k"), nil) })
 	inView, endView := make(chan bool), make(chan bool)
 	viewed := make(chan error)
+	var once sync.Once
 	go func() {
 		viewed <- s.View(t.Context(), func(tx Tx) error {
-			inView <- true
+			once.Do(func() { close(inView) })
 			<-endView
 			_, _, err := tx.Get([]byte("k"))
 			return err
