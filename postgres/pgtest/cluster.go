@@ -22,7 +22,7 @@ import (
 // A Cluster is a PostgreSQL server with its data. Its methods fail the test that started it, so
 // they are called from that test's goroutine.
 type Cluster struct {
-	t        testing.TB // nil for the shared one
+	t        testing.TB // nil for the shared one and that of Serve
 	home     *home
 	dir      string
 	port     int
@@ -238,7 +238,7 @@ func (c *Cluster) socket() string {
 // Query runs SQL with psql and returns the rows, columns between bars.
 func (c *Cluster) Query(sql string) string {
 	c.t.Helper()
-	rows, err := c.home.psql(c.socket(), "", sql)
+	rows, err := c.Ask(sql)
 	if err != nil {
 		c.t.Fatal(err)
 	}
