@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -30,7 +31,9 @@ type dataset struct {
 	bench     *bench
 	dir       string
 	customers int64
+	slug      string // of the organization
 	wanted
+	database string // address of the database that holds it in place of the file; "": there is none
 	progress progress
 	imported bool // this run imported all of it
 }
@@ -93,14 +96,17 @@ const (
 
 func (b *bench) dataset(customers, sales int64) *dataset {
 	return &dataset{
-		bench: b, dir: filepath.Join(b.dir, strconv.FormatInt(customers, 10)), customers: customers,
+		bench: b, dir: filepath.Join(b.dir, strconv.FormatInt(customers, 10)), customers: customers, slug: "bench",
 		wanted: wanted{Sales: sales, Adds: max(b.movements*customers-sales, 0)},
 	}
 }
 
 func (d *dataset) file() string { return filepath.Join(d.dir, "sello.db") }
 
-// prepare loads what the dataset still lacks.
+// db is what -db names.
+func (d *dataset) db() string { return cmp.Or(d.database, d.file()) }
+
+// prepare loads what the dataset still lacks. Databases are new in each run, and lack all.
 func (d *dataset) prepare(ctx context.Context) error {
 	raw, err := os.ReadFile(filepath.Join(d.dir, "progress.json"))
 	if err == nil {
@@ -125,28 +131,9 @@ func (d *dataset) prepare(ctx context.Context) error {
 			d.dir, had.Sales, had.Adds, d.Sales, d.Adds)
 	}
 	d.imported = d.progress.Customers.Rows == 0
-	if err := os.MkdirAll(d.dir, 0o700); err != nil {
+	if err := d.load(ctx); err != nil {
 		return err
 	}
-	if d.progress.Key == "" {
-		if err := d.found(ctx); err != nil {
-			return err
-		}
-	}
-	err = d.importAll(ctx, "customers", "firstName,lastName,email,phoneNumber", d.customers, &d.progress.Customers, func(i int64) string {
-		p := personOf(i, d.customers)
-		return p.first + "," + p.last + "," + p.email + "," + p.phone
-	})
-	if err != nil {
-		return err
-	}
-	err = d.importAll(ctx, "sales", "externalId,createdAt,email,phoneNumber,type,totalAmount,sku,quantity,price,comment", d.Sales, &d.progress.Sales, func(i int64) string {
-		return saleRow(i, d.Sales, d.customers, d.progress.Begun)
-	})
-	if err != nil {
-		return err
-	}
-	d.key = d.progress.Key
 	if err := d.readIDs(); err == nil && d.progress.Adds.Rows >= d.Adds {
 		return nil
 	}
@@ -158,6 +145,29 @@ func (d *dataset) prepare(ctx context.Context) error {
 		err = d.addAll(ctx, p)
 	}
 	return errors.Join(err, p.stop())
+}
+
+// load makes the organization, and imports what it still lacks.
+func (d *dataset) load(ctx context.Context) error {
+	if err := os.MkdirAll(d.dir, 0o700); err != nil {
+		return err
+	}
+	if d.progress.Key == "" {
+		if err := d.found(ctx); err != nil {
+			return err
+		}
+	}
+	d.key = d.progress.Key
+	err := d.importAll(ctx, "customers", "firstName,lastName,email,phoneNumber", d.customers, &d.progress.Customers, func(i int64) string {
+		p := personOf(i, d.customers)
+		return p.first + "," + p.last + "," + p.email + "," + p.phone
+	})
+	if err != nil {
+		return err
+	}
+	return d.importAll(ctx, "sales", "externalId,createdAt,email,phoneNumber,type,totalAmount,sku,quantity,price,comment", d.Sales, &d.progress.Sales, func(i int64) string {
+		return saleRow(i, d.Sales, d.customers, d.progress.Begun)
+	})
 }
 
 func (d *dataset) save() error {
@@ -177,10 +187,11 @@ var organization []byte
 
 // found makes the organization and its key.
 func (d *dataset) found(ctx context.Context) error {
-	if _, err := d.sello(ctx, bytes.NewReader(organization), "apply", "-"); err != nil {
+	document := bytes.Replace(organization, []byte(`"slug": "bench"`), fmt.Appendf(nil, `"slug": %q`, d.slug), 1)
+	if _, err := d.sello(ctx, bytes.NewReader(document), "apply", "-"); err != nil {
 		return err
 	}
-	out, err := d.sello(ctx, nil, "key", "create", "-org", "bench", "-name", "bench", "-rate-limit", "1000000000", "-json")
+	out, err := d.sello(ctx, nil, "key", "create", "-org", d.slug, "-name", "bench", "-rate-limit", "1000000000", "-json")
 	if err != nil {
 		return err
 	}
@@ -196,7 +207,7 @@ const freshHint = " (data of another version of sello? -fresh makes it anew)"
 
 // sello runs a command on the file and returns what it printed.
 func (d *dataset) sello(ctx context.Context, in io.Reader, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, d.bench.binary, append(args, "-db", d.file())...)
+	cmd := exec.CommandContext(ctx, d.bench.binary, append(args, "-db", d.db())...)
 	cmd.Env = environment()
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = stopTimeout
@@ -221,7 +232,7 @@ func (d *dataset) importAll(ctx context.Context, kind, header string, rows int64
 			return err
 		}
 		begin := time.Now()
-		out, err := d.sello(ctx, nil, "import", kind, name, "-json")
+		out, err := d.sello(ctx, nil, "import", kind, name, "-org", d.slug, "-json")
 		if err != nil {
 			return err
 		}
@@ -262,8 +273,10 @@ func writeLines(name, header string, from, to int64, row func(int64) string) err
 // serve brings the data into the system's cache, starts sello on it, and waits until
 // sello's first background work is done.
 func (d *dataset) serve(ctx context.Context, flags ...string) (*process, error) {
-	if err := d.cache(); err != nil {
-		return nil, err
+	if d.database == "" {
+		if err := d.cache(); err != nil {
+			return nil, err
+		}
 	}
 	p, err := d.start(ctx, flags...)
 	if err == nil {
@@ -297,7 +310,7 @@ func (d *dataset) cache() error {
 
 // start starts sello on the data, with flags of its serve.
 func (d *dataset) start(ctx context.Context, flags ...string) (*process, error) {
-	p, err := startSello(ctx, d.bench.binary, d.file(), flags...)
+	p, err := startSello(ctx, d.bench.binary, d.db(), flags...)
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, freshHint)
 	}

@@ -20,7 +20,8 @@ type load struct {
 	warm  time.Duration // at first, not counted
 	span  time.Duration // counted
 
-	started, ended func() // called at the start and end of the span; may be nil
+	started, ended func()   // called at the start and end of the span; may be nil
+	beside         *cluster // which the servers make work; may be nil
 }
 
 // An outcome is the measurement of a load.
@@ -32,6 +33,7 @@ type outcome struct {
 	each      [][]latency   // of each second, sorted
 	cpu       float64       // seconds of the server's CPU time per request; 0 if not known
 	own       float64       // seconds of this process's CPU time per request
+	beside    float64       // seconds of CPU time per request of the load's cluster
 	after     time.Duration // how long the server was still busy after the load
 }
 
@@ -40,8 +42,9 @@ func (o *outcome) rate() float64 { return float64(o.count) / o.seconds }
 // lastAnswer is how long a load waits for its last answers.
 const lastAnswer = time.Minute
 
-// run puts the load on a process.
-func (l *load) run(ctx context.Context, p *process) (*outcome, error) {
+// run puts the load on a process, or on several that do the same work. Connection i is to
+// server i mod len.
+func (l *load) run(ctx context.Context, servers ...*process) (*outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	from, to := l.warm, l.warm+l.span
@@ -51,7 +54,7 @@ func (l *load) run(ctx context.Context, p *process) (*outcome, error) {
 	tracks := make([]track, l.conns)
 	var workers sync.WaitGroup
 	for i := range tracks {
-		c, err := dial(p.addr)
+		c, err := dial(servers[i%len(servers)].addr)
 		if err != nil {
 			return nil, err
 		}
@@ -70,16 +73,22 @@ func (l *load) run(ctx context.Context, p *process) (*outcome, error) {
 	}
 	self := &process{pid: os.Getpid()}
 	ownBefore, _ := self.cpu()
-	cpuBefore, cpuErr := p.cpu()
+	besideBefore, _ := l.beside.cpu()
+	cpuBefore, cpuErr := cpuOf(servers)
 	wait(ctx, time.Until(begin.Add(to)))
-	cpuAfter, err := p.cpu()
+	cpuAfter, err := cpuOf(servers)
+	besideAfter, _ := l.beside.cpu()
 	ownAfter, _ := self.cpu()
 	if l.ended != nil {
 		l.ended()
 	}
 	workers.Wait()
 	if ctx.Err() != nil {
-		return nil, errors.Join(context.Cause(ctx), p.fault())
+		faults := []error{context.Cause(ctx)}
+		for _, p := range servers {
+			faults = append(faults, p.fault())
+		}
+		return nil, errors.Join(faults...)
 	}
 	o := &outcome{seconds: l.span.Seconds(), each: make([][]latency, int(l.span.Seconds()+0.5))}
 	for _, t := range tracks {
@@ -106,8 +115,20 @@ func (l *load) run(ctx context.Context, p *process) (*outcome, error) {
 	if err == nil && cpuErr == nil {
 		o.cpu = (cpuAfter - cpuBefore).Seconds() / float64(o.count)
 		o.own = (ownAfter - ownBefore).Seconds() / float64(o.count)
+		o.beside = (besideAfter - besideBefore).Seconds() / float64(o.count)
 	}
 	return o, nil
+}
+
+func cpuOf(servers []*process) (sum time.Duration, err error) {
+	for _, p := range servers {
+		one, err := p.cpu()
+		if err != nil {
+			return 0, err
+		}
+		sum += one
+	}
+	return sum, nil
 }
 
 // A track is the measurement of one connection.

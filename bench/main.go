@@ -4,6 +4,7 @@
 //	go run ./bench -short     a quick check, in two minutes
 //	go run ./bench            the table, with a million customers
 //	go run ./bench -large 10000000
+//	go run -tags postgres ./bench -postgres
 //	go run ./bench -sizes 10000,100000,1000000 -json sizes.json
 //	go run ./bench -plot growth.svg -from sizes.json
 //
@@ -65,6 +66,8 @@ type bench struct {
 	movements int64         // for each customer of a dataset
 
 	main, small, large *dataset // large is main if there is no larger one
+	cluster            *cluster // nil without -postgres
+	peerFlags          []string // of postgres/peer
 
 	mu       sync.Mutex
 	children []*process
@@ -89,6 +92,9 @@ func run(ctx context.Context, args []string) error {
 	targets := set.String("targets", "", "`list` of targets to measure, such as 1,2,4b; all without it")
 	sizes := set.String("sizes", "", "`list` of numbers of customers: how cost grows, instead of the targets")
 	jsonName := set.String("json", "", "`file` for the figures; among the data, as bench-results.json or, of a part of the table, bench-part.json, without it")
+	onPostgres := set.Bool("postgres", false, "measure sello on PostgreSQL, against a hand-written server and against a file, instead of the other targets")
+	servers := set.Int("servers", 3, "`number` of servers on one PostgreSQL for target p7")
+	organizations := set.Int("organizations", 100, "`number` of organizations that they serve")
 	binary := set.String("sello", "", "`binary` to measure instead of building one")
 	plotName := set.String("plot", "", "draw `file`.svg from the figures that -from names, and end")
 	from := set.String("from", "", "`file` with the figures of a run with -sizes")
@@ -102,8 +108,8 @@ func run(ctx context.Context, args []string) error {
 		return plot(*plotName, *from)
 	}
 	switch {
-	case b.rounds < 1 || b.span <= 0 || *customers < 1 || b.movements < 0:
-		return errors.New("-rounds, -span and -customers have to be above 0, -movements at least 0")
+	case b.rounds < 1 || b.span <= 0 || *customers < 1 || b.movements < 0 || *servers < 1 || *organizations < *servers:
+		return errors.New("-rounds, -span, -customers and -servers have to be above 0, -movements at least 0, -organizations at least -servers")
 	case *largest != 0 && *largest <= *customers:
 		return errors.New("-large has to be above -customers")
 	}
@@ -120,7 +126,14 @@ func run(ctx context.Context, args []string) error {
 			b.span = 500 * time.Millisecond
 		}
 	}
-	wanted, err := parseTargets(*targets)
+	targetsThere := order
+	if *onPostgres {
+		targetsThere = postgresOrder
+		if !given["customers"] {
+			*customers = min(*customers, 100_000)
+		}
+	}
+	wanted, err := parseTargets(*targets, targetsThere)
 	if err != nil {
 		return err
 	}
@@ -132,7 +145,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	if *jsonName == "" {
 		*jsonName = filepath.Join(b.dir, "bench-results.json")
-		if b.short || *targets != "" || *sizes != "" { // keep the figures of the whole table
+		if b.short || *targets != "" || *sizes != "" || *onPostgres { // keep the figures of the whole table
 			*jsonName = filepath.Join(b.dir, "bench-part.json")
 		}
 	}
@@ -148,17 +161,22 @@ func run(ctx context.Context, args []string) error {
 	}
 	defer b.stopAll()
 	if b.binary = *binary; b.binary == "" {
-		if err := b.build(ctx); err != nil {
+		if b.binary, err = b.build(ctx, "sello", ".", *onPostgres); err != nil {
 			return err
 		}
 	}
-	if *sizes != "" {
+	switch {
+	case *sizes != "":
 		err = b.measureSizes(ctx, *sizes)
-	} else {
+	default:
 		if *sales < 0 {
 			*sales = *customers
 		}
 		b.main = b.dataset(*customers, *sales)
+		if *onPostgres {
+			err = b.measurePostgres(ctx, wanted, *servers, *organizations)
+			break
+		}
 		b.large = b.main
 		if *largest > *customers {
 			if *largeSales < 0 {
@@ -205,36 +223,42 @@ func canWrite(name string) error {
 	return f.Close()
 }
 
-func parseTargets(list string) ([]string, error) {
+func parseTargets(list string, there []string) ([]string, error) {
 	if list == "" {
-		return order, nil
+		return there, nil
 	}
 	wanted := strings.Split(list, ",")
 	for i, t := range wanted {
 		wanted[i] = strings.TrimSpace(t)
-		if !slices.Contains(order, wanted[i]) {
+		if !slices.Contains(there, wanted[i]) {
 			return nil, fmt.Errorf("there is no target %q", t)
 		}
 	}
 	return wanted, nil
 }
 
-// build builds the binary from the module that this program is part of.
-func (b *bench) build(ctx context.Context) error {
+// build builds a program of the module that this one is part of, or of a module inside it, into the
+// folder of the data.
+func (b *bench) build(ctx context.Context, name, dir string, withPostgres bool) (binary string, err error) {
 	root, err := moduleRoot(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
-	b.binary = filepath.Join(b.dir, "sello")
+	args := []string{"build"}
+	if withPostgres {
+		name += "-postgres"
+		args = append(args, "-tags", "postgres")
+	}
+	binary = filepath.Join(b.dir, name)
 	if runtime.GOOS == "windows" {
-		b.binary += ".exe"
+		binary += ".exe"
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", b.binary, ".")
-	cmd.Dir = root
+	cmd := exec.CommandContext(ctx, "go", append(args, "-o", binary, ".")...)
+	cmd.Dir = filepath.Join(root, dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, out)
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
-	return nil
+	return binary, nil
 }
 
 // moduleRoot returns the directory of sello's source.

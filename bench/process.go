@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// A process is a server that this program has started: sello or the bound.
+// A process is a server that this program has started: sello, the bound or the peer.
 type process struct {
 	cmd   *exec.Cmd
 	pid   int
 	addr  string
-	file  string    // sello's data; "" for the bound
-	stdin io.Closer // of the bound; closing it ends the bound
+	file  string    // sello's data; "" for a database and for the others
+	stdin io.Closer // of the bound and the peer; closing it ends them
 
 	mu     sync.Mutex
 	tail   []byte // the end of its log, shown if it ends by itself
@@ -35,10 +35,14 @@ type process struct {
 // Reading line by line would cost more CPU than the server spends on writing.
 const drainPause = 5 * time.Millisecond
 
-// startSello serves a file.
-func startSello(ctx context.Context, binary, file string, flags ...string) (*process, error) {
-	cmd := exec.Command(binary, append([]string{"serve", "-db", file, "-addr", "127.0.0.1:0"}, flags...)...)
+// startSello serves a file, or a database.
+func startSello(ctx context.Context, binary, db string, flags ...string) (*process, error) {
+	cmd := exec.Command(binary, append([]string{"serve", "-db", db, "-addr", "127.0.0.1:0"}, flags...)...)
 	cmd.Env = environment()
+	file := db
+	if strings.HasPrefix(db, "postgres://") {
+		file = ""
+	}
 	return start(ctx, cmd, file, cmd.StderrPipe, func(line []byte) string {
 		var l struct{ Msg, Addr string }
 		if json.Unmarshal(line, &l) != nil || l.Msg != "serving" {

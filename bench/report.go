@@ -51,6 +51,7 @@ const (
 	met         verdict = "met"
 	missed      verdict = "missed"
 	notMeasured verdict = "not measured"
+	told        verdict = "told" // there is no target
 )
 
 func verdictOf(ok bool) verdict {
@@ -62,7 +63,7 @@ func verdictOf(ok bool) verdict {
 
 // only puts a verdict in brackets unless the measurement was as the target asks.
 func (v verdict) only(asAsked bool) verdict {
-	if asAsked || v == notMeasured {
+	if asAsked || v == notMeasured || v == told {
 		return v
 	}
 	return "(" + v + ")"
@@ -71,13 +72,17 @@ func (v verdict) only(asAsked bool) verdict {
 // order lists the targets in the order of the table.
 var order = []string{"1", "2", "3", "4", "4b", "5", "6", "7", "8", "9", "10", "10b", "11", "12", "13", "14", "15", "16"}
 
+// postgresOrder lists those of -postgres.
+var postgresOrder = []string{"p1", "p2", "p3", "p4", "p5", "p6", "p7"}
+
 func (r *report) print(w io.Writer) {
-	slices.SortStableFunc(r.Rows, func(a, b row) int { return slices.Index(order, a.ID) - slices.Index(order, b.ID) })
+	all := append(order[:len(order):len(order)], postgresOrder...)
+	slices.SortStableFunc(r.Rows, func(a, b row) int { return slices.Index(all, a.ID) - slices.Index(all, b.ID) })
 	if r.Short {
 		fmt.Fprintln(w, "SHORT RUN: small data and short rounds; these are not the figures of the targets.")
 	}
 	var about []string
-	for _, name := range []string{"cpu", "cpus", "memory", "kernel", "fileSystem", "go", "platform"} {
+	for _, name := range []string{"cpu", "cpus", "memory", "kernel", "fileSystem", "postgres", "go", "platform"} {
 		if v := r.Machine[name]; v != "" {
 			about = append(about, name+" "+v)
 		}

@@ -40,6 +40,38 @@ func (p *process) cpu() (time.Duration, error) {
 	return sum, nil
 }
 
+// familyCPU returns the CPU time of a process and its children, also of those that have ended.
+func familyCPU(pid int) (time.Duration, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	fields := bytes.Fields(raw[bytes.LastIndexByte(raw, ')')+1:])
+	var ticks int64 // of children that have ended, of 10 ms
+	for _, f := range fields[13:15] {
+		n, err := strconv.ParseInt(string(f), 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		ticks += n
+	}
+	sum := time.Duration(ticks) * 10 * time.Millisecond
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		return 0, err
+	}
+	for _, child := range append(strings.Fields(string(children)), strconv.Itoa(pid)) {
+		n, err := strconv.Atoi(child)
+		if err != nil {
+			return 0, err
+		}
+		if one, err := (&process{pid: n}).cpu(); err == nil { // else it has just ended
+			sum += one
+		}
+	}
+	return sum, nil
+}
+
 // holdInMemory locks a file's present pages in memory until letGo. It brings them in
 // page by page, as sello does. Data that the system reads ahead, or that was written
 // at once, is in folios of up to megabytes; a write of one page into such a folio

@@ -12,6 +12,7 @@ import (
 // This system does not give these figures, so that their targets are not measured.
 
 func (p *process) cpu() (time.Duration, error)                  { return 0, errNotHere }
+func familyCPU(int) (time.Duration, error)                      { return 0, errNotHere }
 func (p *process) written() (int64, error)                      { return 0, errNotHere }
 func (p *process) memory() (anonymous, shared int64, err error) { return 0, 0, errNotHere }
 func holdInMemory(*os.File) (letGo func(), err error)           { return nil, errNotHere }

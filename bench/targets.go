@@ -87,7 +87,7 @@ func (b *bench) add(r row) { b.report.Rows = append(b.report.Rows, r) }
 // it brings them into its file, which takes about as long. So a round of writes is
 // counted only once that has begun, and for as long as two such cycles take.
 func (b *bench) round(w work) *load {
-	l := &load{works: []work{w}, conns: connections, warm: b.warm, span: b.span}
+	l := &load{works: []work{w}, conns: connections, warm: b.warm, span: b.span, beside: b.cluster}
 	if w.status == 201 && !b.short {
 		l.warm, l.span = 2*b.span, 6*b.span
 	}

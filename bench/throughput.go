@@ -38,6 +38,67 @@ func (b *bench) boundFor(ctx context.Context, d *dataset, p *process) (*process,
 	return bound, err
 }
 
+// A series is one kind of request to one server, measured once in each round.
+type series struct {
+	name   string
+	p      *process
+	w      work
+	needed bool
+	rates  []float64
+	cpu    []float64 // µs per request
+	own    []float64 // the same of the clients, that is, of this process
+	beside []float64 // the same of the cluster, if the bench has one
+	p50    []float64 // ms
+	p99    []float64
+	after  []float64 // seconds for which the server was still busy after the load
+}
+
+// take measures a round. d is what the server serves.
+func (s *series) take(ctx context.Context, b *bench, d *dataset) error {
+	o, err := b.play(ctx, d, s.p, s.w)
+	if err != nil {
+		return err
+	}
+	s.note(o)
+	if s.w.status == 201 && s.p.file != "" {
+		s.after = append(s.after, o.after.Seconds())
+	}
+	return nil
+}
+
+func (s *series) note(o *outcome) {
+	s.rates = append(s.rates, o.rate())
+	s.cpu, s.own, s.beside = append(s.cpu, 1e6*o.cpu), append(s.own, 1e6*o.own), append(s.beside, 1e6*o.beside)
+	s.p50 = append(s.p50, quantile(o.latencies, 0.5).duration().Seconds()*1000)
+	s.p99 = append(s.p99, quantile(o.latencies, 0.99).duration().Seconds()*1000)
+}
+
+func values(turns ...*series) map[string]any {
+	m := map[string]any{}
+	for _, t := range turns {
+		m[t.name] = map[string]any{
+			"perSecond": figures(t.rates), "serverCPUMicroseconds": figures(t.cpu), "p50ms": figures(t.p50), "p99ms": figures(t.p99),
+			"clientCPUMicroseconds": figures(t.own), "clusterCPUMicroseconds": figures(t.beside), "busyAfterSeconds": figures(t.after),
+		}
+	}
+	return m
+}
+
+func describe(turns ...*series) string {
+	var parts []string
+	for _, t := range turns {
+		cpu := fmt.Sprintf("%.1f µs of server CPU", median(t.cpu))
+		if beside := median(t.beside); beside > 0 {
+			cpu += fmt.Sprintf(" and %.1f of PostgreSQL's", beside)
+		}
+		parts = append(parts, fmt.Sprintf("%s %s/s, %s, p50 %.2f ms, p99 %.2f ms", t.name, count(median(t.rates)), cpu, median(t.p50), median(t.p99)))
+		if len(t.after) > 0 {
+			parts[len(parts)-1] += fmt.Sprintf(", then busy for %.1f s", median(t.after))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
 // Targets 1, 2 and 3: throughput against the bound's.
 
 func (b *bench) throughput(ctx context.Context, has func(...string) bool) error {
@@ -55,62 +116,21 @@ func (b *bench) throughput(ctx context.Context, has func(...string) bool) error 
 			return err
 		}
 	}
-	type turn struct {
-		name   string
-		p      *process
-		w      work
-		needed bool
-		rates  []float64
-		cpu    []float64 // µs per request
-		own    []float64 // the same of the clients, that is, of this process
-		p50    []float64 // ms
-		p99    []float64
-		after  []float64 // seconds for which the server was still busy after the load
-	}
-	boundGet := &turn{name: "no-op GET", p: bound, w: d.balance(), needed: has("1")}
-	get := &turn{name: "GET balance", p: sello, w: d.balance(), needed: has("1")}
-	likeGet := &turn{name: "no-op GET with as many headers", p: bound, w: d.get(likePath), needed: has("1")}
-	boundPost := &turn{name: "no-op POST", p: bound, w: d.add(), needed: has("2")}
-	add := &turn{name: "POST add", p: sello, w: d.add(), needed: has("2", "3")}
-	sale := &turn{name: "POST transactions", p: sello, w: d.sale(), needed: has("3")}
+	boundGet := &series{name: "no-op GET", p: bound, w: d.balance(), needed: has("1")}
+	get := &series{name: "GET balance", p: sello, w: d.balance(), needed: has("1")}
+	likeGet := &series{name: "no-op GET with as many headers", p: bound, w: d.get(likePath), needed: has("1")}
+	boundPost := &series{name: "no-op POST", p: bound, w: d.add(), needed: has("2")}
+	add := &series{name: "POST add", p: sello, w: d.add(), needed: has("2", "3")}
+	sale := &series{name: "POST transactions", p: sello, w: d.sale(), needed: has("3")}
 	for range b.rounds {
-		for _, t := range []*turn{boundGet, get, likeGet, boundPost, add, sale} {
+		for _, t := range []*series{boundGet, get, likeGet, boundPost, add, sale} {
 			if !t.needed {
 				continue
 			}
-			o, err := b.play(ctx, d, t.p, t.w)
-			if err != nil {
+			if err := t.take(ctx, b, d); err != nil {
 				return err
 			}
-			t.rates = append(t.rates, o.rate())
-			t.cpu, t.own = append(t.cpu, 1e6*o.cpu), append(t.own, 1e6*o.own)
-			t.p50 = append(t.p50, quantile(o.latencies, 0.5).duration().Seconds()*1000)
-			t.p99 = append(t.p99, quantile(o.latencies, 0.99).duration().Seconds()*1000)
-			if t.w.status == 201 && t.p == sello {
-				t.after = append(t.after, o.after.Seconds())
-			}
 		}
-	}
-	values := func(turns ...*turn) map[string]any {
-		m := map[string]any{}
-		for _, t := range turns {
-			m[t.name] = map[string]any{
-				"perSecond": figures(t.rates), "serverCPUMicroseconds": figures(t.cpu), "p50ms": figures(t.p50), "p99ms": figures(t.p99),
-				"clientCPUMicroseconds": figures(t.own), "busyAfterSeconds": figures(t.after),
-			}
-		}
-		return m
-	}
-	describe := func(turns ...*turn) string {
-		var parts []string
-		for _, t := range turns {
-			parts = append(parts, fmt.Sprintf("%s %s/s, %.1f µs of server CPU, p50 %.2f ms, p99 %.2f ms",
-				t.name, count(median(t.rates)), median(t.cpu), median(t.p50), median(t.p99)))
-			if len(t.after) > 0 {
-				parts[len(parts)-1] += fmt.Sprintf(", then busy for %.1f s", median(t.after))
-			}
-		}
-		return strings.Join(parts, "; ")
 	}
 	size := count(d.customers) + " customers: "
 	asked := !b.short
