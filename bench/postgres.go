@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // The targets of -postgres. Sello's data and the peer's are databases of one cluster, which is made
@@ -302,13 +303,14 @@ func (b *bench) severalServers(ctx context.Context, d *dataset, servers, organiz
 	several := &series{name: fmt.Sprintf("%d on %d", len(group), organizations), w: d.add()}
 	l := b.round(several.w)
 	l.works = spread(all, len(group))
+	l.warm += time.Second // each organization's first requests read what later ones find in memory
 	for range b.rounds {
 		if err := one.take(ctx, b, d); err != nil {
-			return err
+			return fmt.Errorf("%s: %w", one.name, err)
 		}
 		o, err := l.run(ctx, group...)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", several.name, err)
 		}
 		several.note(o)
 	}
