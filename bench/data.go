@@ -207,8 +207,8 @@ const freshHint = " (data of another version of sello? -fresh makes it anew)"
 
 // sello runs a command on the file and returns what it printed.
 func (d *dataset) sello(ctx context.Context, in io.Reader, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, d.bench.binary, append(args, "-db", d.db())...)
-	cmd.Env = environment()
+	cmd := exec.CommandContext(ctx, d.bench.binary, args...)
+	cmd.Env = environment(d.db())
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = stopTimeout
 	endWithParent(cmd)

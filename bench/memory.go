@@ -122,11 +122,11 @@ func (b *bench) copying(ctx context.Context, _ func(...string) bool) error {
 		both, stop := context.WithCancel(ctx)
 		var commands sync.WaitGroup
 		faults := make([]error, 2)
-		for i, command := range [][]string{{"backup", "-db", d.file(), copyFile}, {"verify", "-db", d.file()}} {
+		for i, command := range [][]string{{"backup", copyFile}, {"verify"}} {
 			commands.Go(func() {
 				for both.Err() == nil && faults[i] == nil {
 					cmd := exec.CommandContext(both, b.binary, command...)
-					cmd.Env = environment()
+					cmd.Env = environment(d.db())
 					if out, err := cmd.CombinedOutput(); err == nil {
 						runs.Add(1)
 					} else if both.Err() == nil {

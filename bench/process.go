@@ -37,8 +37,8 @@ const drainPause = 5 * time.Millisecond
 
 // startSello serves a file, or a database.
 func startSello(ctx context.Context, binary, db string, flags ...string) (*process, error) {
-	cmd := exec.Command(binary, append([]string{"serve", "-db", db, "-addr", "127.0.0.1:0"}, flags...)...)
-	cmd.Env = environment()
+	cmd := exec.Command(binary, append([]string{"serve", "-addr", "127.0.0.1:0"}, flags...)...)
+	cmd.Env = environment(db)
 	file := db
 	if strings.HasPrefix(db, "postgres://") {
 		file = ""
@@ -52,10 +52,10 @@ func startSello(ctx context.Context, binary, db string, flags ...string) (*proce
 	})
 }
 
-// environment returns this process's environment without the variables that set flags
-// of sello.
-func environment() []string {
-	var list []string
+// environment returns this process's environment, with what -db is to name in place of the
+// variables that set flags of sello. So a password does not become part of the command line.
+func environment(db string) []string {
+	list := []string{"SELLO_DB=" + db}
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "SELLO_") {
 			list = append(list, v)
