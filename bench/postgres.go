@@ -21,7 +21,7 @@ import (
 
 // peerConns are the sizes of the peer's pool of connections. It is measured with each, and then with
 // the best one for each kind of request.
-var peerConns = []int{8, 16, 32}
+var peerConns = []int{8, 16, 32, 64}
 
 func (b *bench) measurePostgres(ctx context.Context, wanted []string, servers, organizations int) error {
 	has := func(targets ...string) bool {
@@ -79,7 +79,7 @@ func (b *bench) startPeer(ctx context.Context, binary, database string, conns in
 		return nil, err
 	}
 	cmd := exec.Command(binary, append([]string{"-conns", strconv.Itoa(conns)}, b.peerFlags...)...)
-	cmd.Env = append(os.Environ(), "PEER_DSN="+database)
+	cmd.Env = slices.Concat([]string{fmt.Sprint("GOGC=", gcPercent)}, os.Environ(), []string{"PEER_DSN=" + database})
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
