@@ -67,7 +67,6 @@ type bench struct {
 
 	main, small, large *dataset // large is main if there is no larger one
 	cluster            *cluster // nil without -postgres
-	peerFlags          []string // of postgres/peer
 
 	mu       sync.Mutex
 	children []*process

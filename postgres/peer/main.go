@@ -94,16 +94,13 @@ func run(conns int, trips bool) error {
 		return err
 	}
 	s := &server{pool: pool, trips: trips, keys: map[[32]byte]knownKey{}}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /api/v1/points/customers/{id}/balance", s.balance)
-	mux.HandleFunc("POST /api/v1/points/customers/{id}/add", s.add)
 	fmt.Println(listener.Addr())
 	go func() {
 		io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
 	return (&http.Server{
-		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
 	}).Serve(listener)
 }
 
@@ -134,6 +131,13 @@ type server struct {
 
 	mu   sync.Mutex
 	keys map[[32]byte]knownKey
+}
+
+func (s *server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/v1/points/customers/{id}/balance", s.balance)
+	mux.HandleFunc("POST /api/v1/points/customers/{id}/add", s.add)
+	return mux
 }
 
 // A knownKey is a key that was looked up not long ago.
