@@ -19,10 +19,12 @@ import (
 // The targets of -postgres. Sello's data and the peer's are databases of one cluster, which is made
 // for the run. The peer is postgres/peer.
 
-// peerFlags are the ways in which the peer is tried: with so many connections to PostgreSQL, and with
-// a message for each statement of a transaction instead of one for all. The best one for each kind of
-// request is what sello is measured against.
-var peerFlags = []string{"-conns=8", "-conns=16", "-conns=32", "-conns=64", "-conns=32 -trips"}
+// peerFlags are the ways in which the peer is tried. The best one for each kind of request is what
+// sello is measured against.
+var peerFlags = []string{
+	"-conns=16 -form=trips", "-conns=32 -form=trips", "-conns=16 -form=batch", "-conns=32 -form=batch",
+	"-conns=8 -form=statement", "-conns=16 -form=statement", "-conns=32 -form=statement", "-conns=64 -form=statement",
+}
 
 func (b *bench) measurePostgres(ctx context.Context, wanted []string, servers, organizations int) error {
 	has := func(targets ...string) bool {

@@ -33,13 +33,20 @@ import (
 
 func main() {
 	conns := flag.Int("conns", 16, "connections to the database")
-	trips := flag.Bool("trips", false, "send the statements of a transaction one by one, not as a pgx.Batch")
+	form := flag.String("form", inBatch, "how a transaction is sent: `trips`, one statement after another; batch, its statements at once; statement, as one statement")
 	flag.Parse()
-	if err := run(*conns, *trips); err != nil {
+	if err := run(*conns, *form); err != nil {
 		fmt.Fprintln(os.Stderr, "peer:", err)
 		os.Exit(1)
 	}
 }
+
+// The forms of a transaction.
+const (
+	inTrips     = "trips"
+	inBatch     = "batch"
+	inStatement = "statement"
+)
 
 // A setup is the data that the peer starts with. Where there are no customers, it is there already.
 type setup struct {
@@ -68,7 +75,10 @@ CREATE TABLE event (
 	created_at timestamptz NOT NULL DEFAULT now()
 );`
 
-func run(conns int, trips bool) error {
+func run(conns int, form string) error {
+	if form != inTrips && form != inBatch && form != inStatement {
+		return fmt.Errorf("what is -form %q?", form)
+	}
 	ctx := context.Background()
 	in := json.NewDecoder(os.Stdin)
 	var made setup
@@ -93,7 +103,7 @@ func run(conns int, trips bool) error {
 	if err != nil {
 		return err
 	}
-	s := &server{pool: pool, trips: trips, keys: map[[32]byte]knownKey{}}
+	s := &server{pool: pool, form: form, keys: map[[32]byte]knownKey{}}
 	fmt.Println(listener.Addr())
 	go func() {
 		io.Copy(io.Discard, os.Stdin)
@@ -126,8 +136,8 @@ func fill(ctx context.Context, pool *pgxpool.Pool, made setup) error {
 }
 
 type server struct {
-	pool  *pgxpool.Pool
-	trips bool
+	pool *pgxpool.Pool
+	form string
 
 	mu   sync.Mutex
 	keys map[[32]byte]knownKey
@@ -273,6 +283,15 @@ type step struct {
 	into []any
 }
 
+// atOnce is what the steps of store do.
+const atOnce = `WITH changed AS (
+	UPDATE account SET balance = balance + $3, lifetime = lifetime + $3, updated_at = now() WHERE organization = $1 AND customer = $2 RETURNING balance),
+named AS (
+	INSERT INTO idempotency (organization, key, request, movement) SELECT $1, $7, $8, $4 FROM changed),
+told AS (
+	INSERT INTO event (organization, kind, movement) SELECT $1, 'points.added', $4 FROM changed)
+INSERT INTO ledger (id, organization, customer, amount, balance, category, comment) SELECT $4, $1, $2, $3, balance, $5, $6 FROM changed RETURNING balance, created_at`
+
 // store does an addition in one transaction.
 func (s *server) store(ctx context.Context, organization, customer id, name string, request []byte, m *movement) error {
 	movement, _ := parseID(m.ID)
@@ -287,7 +306,10 @@ INSERT INTO ledger (id, organization, customer, amount, balance, category, comme
 		{`INSERT INTO event (organization, kind, movement) SELECT organization, 'points.added', id FROM ledger WHERE id = $1 RETURNING true`,
 			[]any{movement}, []any{&made}},
 	}
-	if s.trips {
+	switch s.form {
+	case inStatement:
+		return s.pool.QueryRow(ctx, atOnce, organization, customer, m.Amount, movement, m.Category, m.Comment, name, request).Scan(&m.Balance, &m.CreatedAt)
+	case inTrips:
 		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 			for _, x := range steps {
 				if err := tx.QueryRow(ctx, x.sql, x.args...).Scan(x.into...); err != nil {

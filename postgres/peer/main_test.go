@@ -13,7 +13,7 @@ import (
 
 // TestPeer checks that the peer does what it is compared for.
 func TestPeer(t *testing.T) {
-	for _, trips := range []bool{false, true} {
+	for _, form := range []string{inTrips, inBatch, inStatement} {
 		pool, err := pgxpool.New(t.Context(), pgtest.DSN(t))
 		if err != nil {
 			t.Fatal(err)
@@ -23,7 +23,7 @@ func TestPeer(t *testing.T) {
 		if err := fill(t.Context(), pool, setup{"k", []string{customer}}); err != nil {
 			t.Fatal(err)
 		}
-		h := (&server{pool: pool, trips: trips, keys: map[[32]byte]knownKey{}}).handler()
+		h := (&server{pool: pool, form: form, keys: map[[32]byte]knownKey{}}).handler()
 		first := ""
 		for _, x := range []struct {
 			key, customer, name, body string
