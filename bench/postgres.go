@@ -103,8 +103,9 @@ type peerSetup struct {
 	Customers []string `json:"customers"`
 }
 
-// bestPeers starts peers on the customers of a dataset, and returns those that are the fastest for
-// adds and for reads. They may be one.
+// bestPeers tries the peer on the customers of a dataset, and starts those that are the fastest for
+// adds and for reads. They may be one. Each try has a process of its own, so that idle connections of
+// the others do not slow it down.
 func (b *bench) bestPeers(ctx context.Context, d *dataset) (adds, reads *process, note string, err error) {
 	binary, err := b.build(ctx, "peer", "postgres/peer", false)
 	if err != nil {
@@ -118,28 +119,27 @@ func (b *bench) bestPeers(ctx context.Context, d *dataset) (adds, reads *process
 	for _, u := range d.ids {
 		made.Customers = append(made.Customers, string(appendID(nil, u)))
 	}
-	var peers []*process
-	for _, flags := range peerFlags {
-		p, err := b.startPeer(ctx, binary, database, flags, made)
-		if err != nil {
-			return nil, nil, "", err
-		}
-		made.Customers = nil
-		peers = append(peers, p)
-	}
-	add, read := make([][]float64, len(peers)), make([][]float64, len(peers))
+	add, read := make([][]float64, len(peerFlags)), make([][]float64, len(peerFlags))
 	for range b.rounds {
-		for i, p := range peers {
+		for i, flags := range peerFlags {
+			p, err := b.startPeer(ctx, binary, database, flags, made)
+			if err != nil {
+				return nil, nil, "", err
+			}
+			made.Customers = nil
 			for _, trial := range []struct {
 				rates *[]float64
 				w     work
 			}{{&add[i], d.add()}, {&read[i], d.balance()}} {
-				l := &load{works: []work{trial.w}, conns: connections, warm: b.warm, span: b.span}
+				l := &load{works: []work{trial.w}, conns: connections, warm: time.Second, span: b.span}
 				o, err := l.run(ctx, p)
 				if err != nil {
 					return nil, nil, "", err
 				}
 				*trial.rates = append(*trial.rates, o.rate())
+			}
+			if err := p.stop(); err != nil {
+				return nil, nil, "", err
 			}
 		}
 	}
@@ -154,16 +154,15 @@ func (b *bench) bestPeers(ctx context.Context, d *dataset) (adds, reads *process
 		}
 		parts = append(parts, fmt.Sprintf("%s %s adds/s, %s reads/s", flags, count(median(add[i])), count(median(read[i]))))
 	}
-	for i, p := range peers {
-		if i != bestAdd && i != bestRead {
-			if err := p.stop(); err != nil {
-				return nil, nil, "", err
-			}
-		}
-	}
 	note = fmt.Sprintf("the peer as it was tried, of which the best is taken: %s", strings.Join(parts, "; "))
 	b.say("%s", note)
-	return peers[bestAdd], peers[bestRead], note, nil
+	if adds, err = b.startPeer(ctx, binary, database, peerFlags[bestAdd], made); err != nil {
+		return nil, nil, "", err
+	}
+	if reads = adds; bestRead != bestAdd {
+		reads, err = b.startPeer(ctx, binary, database, peerFlags[bestRead], made)
+	}
+	return adds, reads, note, err
 }
 
 // Targets p1 to p5: throughput against the peer's, and against sello's on a file.
