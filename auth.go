@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // An API key reads
@@ -278,9 +279,12 @@ func sourceAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 // store's look-up decides. The index holds the first 8 bytes of each hash.
 type keyIndex struct {
 	mu      sync.RWMutex
-	whole   bool // it holds every key in the store
+	whole   bool   // it held every key in the store
+	since   uint64 // others when it did
 	hashes  map[uint64]struct{}
 	reading sync.Mutex // held while the index is filled from the store
+
+	others atomic.Uint64 // how often other processes were found to have changed settings
 }
 
 // hashOfKey returns the hash in a store key, if that is an API key's.
@@ -304,7 +308,7 @@ func (x *keyIndex) find(hash [32]byte) (found, whole bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	_, found = x.hashes[binary.BigEndian.Uint64(hash[:])]
-	return found, x.whole
+	return found, x.whole && x.since == x.others.Load()
 }
 
 // mayHoldKey reports whether there may be an API key with a hash. The first call
@@ -320,6 +324,7 @@ func (s *watchedStore) mayHoldKey(ctx context.Context, hash [32]byte) bool {
 	if found, whole = s.keys.find(hash); found || whole {
 		return found
 	}
+	since := s.keys.others.Load()
 	err := s.View(ctx, func(tx Tx) error {
 		for entry, err := range scan(tx, newKey('a'), false) {
 			if err != nil {
@@ -335,7 +340,7 @@ func (s *watchedStore) mayHoldKey(ctx context.Context, hash [32]byte) bool {
 		return true
 	}
 	s.keys.mu.Lock()
-	s.keys.whole = true
+	s.keys.whole, s.keys.since = true, since
 	s.keys.mu.Unlock()
 	found, _ = s.keys.find(hash)
 	return found

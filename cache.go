@@ -11,14 +11,16 @@ import (
 
 // Settings are API keys and configurations. Every request needs some, and they
 // change only now and then, so they are kept decoded until an update touches any:
-// a request then reads nothing to know that they are current. That is exact
-// because one process has a file open at a time, and all its updates go through
-// one watchedStore. The known names of retries are exact for the same reason
-// (replayfilter.go).
+// a request then reads nothing to know that they are current. One process has a
+// file open at a time, and all its updates go through one watchedStore. A
+// sharedStore tells of the updates of other processes before anything sees them,
+// and a request begins by catching up with them. The known names of retries are
+// exact for the same reasons (replayfilter.go).
 
 // A watchedStore is a Store that counts the updates which write settings.
 type watchedStore struct {
 	Store
+	shared       sharedStore   // the same, if other processes may write to it; nil: none does
 	begun, ended atomic.Uint64 // how many such updates, whatever their outcome
 	refusing     atomic.Bool   // whether the store took no write when it was last asked to
 	keys         keyIndex
@@ -30,7 +32,41 @@ func watch(s Store) *watchedStore {
 	if w, ok := s.(*watchedStore); ok {
 		return w
 	}
-	return &watchedStore{Store: s}
+	w := &watchedStore{Store: s}
+	if shared, ok := s.(sharedStore); ok {
+		w.shared = shared
+		shared.onOthers(w.othersWrote)
+	}
+	return w
+}
+
+// othersWrote forgets what another process may have changed.
+func (s *watchedStore) othersWrote(settings bool) {
+	s.slices.others.Add(1)
+	if settings {
+		s.keys.others.Add(1)
+		s.begun.Add(1)
+		s.ended.Add(1)
+	}
+}
+
+// catchUp returns once this process knows of every update that was acknowledged before, by
+// whomever. What follows takes the context that it returns.
+func (s *watchedStore) catchUp(ctx context.Context) (context.Context, error) {
+	if s.shared == nil {
+		return ctx, nil
+	}
+	return s.shared.catchUp(ctx)
+}
+
+// mine reports whether this process is the one that does what a name stands for, and for the next
+// seconds too. Another one may do the same all the same: what it does must be right then, too.
+func (s *watchedStore) mine(ctx context.Context, name string) bool {
+	if s.shared == nil {
+		return true
+	}
+	mine, err := s.shared.takeLease(ctx, name)
+	return mine && err == nil
 }
 
 // A version names the state of all settings between two updates of them. No

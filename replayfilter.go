@@ -29,9 +29,10 @@ type replayFilter struct {
 // written. Names of failed transactions stay, and do no harm. Another organization's
 // slice may take its place.
 type fillingSlice struct {
-	org   uint32
-	first uint64 // the slice's
-	words nameSet
+	org    uint32
+	first  uint64 // the slice's
+	others uint64 // knownSlices.others when it was made: since then only this process has written names
+	words  nameSet
 }
 
 // A nameSet is a Bloom filter. Its false-positive rate is at most 1 in 200 while it has
@@ -67,7 +68,7 @@ func (s nameSet) lacks(name [16]byte) bool {
 // fillingNames returns the names of the slice that begins with first; nil if they are
 // not known.
 func (s *knownSlices) fillingNames(org uint32, first uint64) nameSet {
-	if f := s.filling[org%fillingSlices].Load(); f != nil && f.org == org && f.first == first {
+	if f := s.filling[org%fillingSlices].Load(); f != nil && f.org == org && f.first == first && f.others == s.others.Load() {
 		return f.words
 	}
 	return nil
@@ -79,7 +80,7 @@ func (s *knownSlices) fillingNames(org uint32, first uint64) nameSet {
 func (s *knownSlices) beginFilling(org uint32, first, replays uint64) {
 	if s.fillingNames(org, first) == nil {
 		words := min(1+2*replays/namesPerWord, maxFilling)
-		s.filling[org%fillingSlices].Store(&fillingSlice{org, first, make(nameSet, words)})
+		s.filling[org%fillingSlices].Store(&fillingSlice{org, first, s.others.Load(), make(nameSet, words)})
 	}
 }
 

@@ -161,6 +161,29 @@ func longView(s Store) func(context.Context, func(Tx) error) error {
 	return onceView(s)
 }
 
+// A sharedStore is a Store that other processes may write to as well. What a process keeps of it
+// in memory is forgotten or checked when they have.
+type sharedStore interface {
+	Store
+
+	// onOthers has others called when another process has committed: before a View or Update
+	// of this one sees that. settings says whether keys were written that databaseOptions.setting
+	// names. It is called before the first View or Update.
+	onOthers(others func(settings bool))
+
+	// catchUp returns once others was called for every commit that was acknowledged before,
+	// to whomever. The context that it returns is for what follows it: Views need no other one.
+	catchUp(ctx context.Context) (context.Context, error)
+
+	// takeLease takes a name for this process, for 10 seconds, or makes it last longer. It
+	// returns false if another process has it. A lease only spares work: whoever loses one, or
+	// sleeps through its end, must do nothing wrong.
+	takeLease(ctx context.Context, name string) (mine bool, err error)
+
+	// dropLease gives a name back.
+	dropLease(ctx context.Context, name string) error
+}
+
 // A onceViewer is a Store whose View may run a function twice. ViewOnce runs it once.
 type onceViewer interface {
 	ViewOnce(ctx context.Context, fn func(Tx) error) error

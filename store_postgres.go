@@ -92,6 +92,24 @@ func (s *postgresStore) Close() error {
 	return databaseError(s.db.Close())
 }
 
+func (s *postgresStore) onOthers(others func(settings bool)) { s.db.OnOthers(others) }
+
+func (s *postgresStore) catchUp(ctx context.Context) (context.Context, error) {
+	if err := s.db.CatchUp(ctx); err != nil {
+		return ctx, databaseError(err)
+	}
+	return postgres.CaughtUp(ctx), nil
+}
+
+func (s *postgresStore) takeLease(ctx context.Context, name string) (bool, error) {
+	mine, err := s.db.TakeLease(ctx, name)
+	return mine, databaseError(err)
+}
+
+func (s *postgresStore) dropLease(ctx context.Context, name string) error {
+	return databaseError(s.db.DropLease(ctx, name))
+}
+
 // leave is Close: everything acknowledged is in the database already.
 func (s *postgresStore) leave() error { return s.Close() }
 
