@@ -60,7 +60,8 @@ var rushShop = setup{
 
 // newRush serves a store. With two apis, requests alternate between them; they
 // share the engine, but each has its own rate limiter.
-func newRush(t *testing.T, s Store, size, apis int) *rush {
+// others are stores of servers beside the first one, which answer requests by turns with it.
+func newRush(t *testing.T, s Store, size, apis int, others ...Store) *rush {
 	r := &rush{T: t, size: size, rewards: map[string]string{}}
 	r.arm = func(bool) {}
 	if flawed, ok := s.(interface{ arm(bool) }); ok {
@@ -80,9 +81,14 @@ func newRush(t *testing.T, s Store, size, apis int) *rush {
 	for range apis {
 		handlers = append(handlers, newAPI(r.engine, nil, log))
 	}
+	for _, other := range others {
+		e := newEngine(other, func() time.Time { return time.UnixMilli(r.clock.Load()) }, cryptoSeed)
+		r.ok(e.open(t.Context()))
+		handlers = append(handlers, newAPI(e, nil, log))
+	}
 	var turn atomic.Uint64
 	server := newServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		handlers[turn.Add(1)%uint64(apis)].ServeHTTP(w, req)
+		handlers[turn.Add(1)%uint64(len(handlers))].ServeHTTP(w, req)
 	}), log)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	r.ok(err)
@@ -91,7 +97,9 @@ func newRush(t *testing.T, s Store, size, apis int) *rush {
 	t.Cleanup(func() {
 		r.wires.close()
 		server.Close()
-		r.ok(s.Close())
+		for _, s := range append(others, s) {
+			r.ok(s.Close())
+		}
 	})
 	for _, reward := range r.wires.get("/rewards").told().Data {
 		r.rewards[strings.ToLower(reward.Name)] = reward.ID

@@ -94,10 +94,11 @@ type exchange struct {
 
 	number       int // of the route in api.routes; -1: none
 	scope        string
-	admitted     version   // of the settings, at the latest when the key was read
-	noQuery      fault     // of the query, if there is none in the URL
-	requestID    [1]string // as a header value
-	idGiven      bool      // the client sent it
+	admitted     version         // of the settings, at the latest when the key was read
+	caught       context.Context // of the store's catchUp, as long as nothing waits; nil: none
+	noQuery      fault           // of the query, if there is none in the URL
+	requestID    [1]string       // as a header value
+	idGiven      bool            // the client sent it
 	allowance    allowance
 	held         heldUnits
 	rest         *partedBody              // nil: the body is one part
@@ -159,7 +160,14 @@ func unmarked(id string) string { return strings.TrimPrefix(id, clientsWord) }
 // net/http ends when the client closes its side of the connection (but see
 // unwatched.go). Such a client may still wait for its answer, and a write once begun is
 // finished even if the client has gone.
-func (x *exchange) context() context.Context { return context.Background() }
+//
+// Once the request is admitted, it is a context of the store's catchUp.
+func (x *exchange) context() context.Context {
+	if x.caught != nil {
+		return x.caught
+	}
+	return context.Background()
+}
 
 // source is the address that the request comes from.
 func (x *exchange) source() netip.Addr { return sourceAddress(x.request.Request, x.api.trusted) }

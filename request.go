@@ -66,6 +66,7 @@ func (x *exchange) serve(rt *route, r *http.Request) {
 	if x.rest == nil {
 		return
 	}
+	x.caught = nil // the client may take its time
 	if err := x.rest.write(x.context(), x.ResponseWriter); err != nil { // the status is sent: end the connection before the body ends
 		x.api.log.Error("cut off", "requestId", x.requestID[0], "cause", err.Error())
 		panic(http.ErrAbortHandler)
@@ -161,6 +162,11 @@ func (x *exchange) admit(rt *route, r *http.Request) (caller, error) {
 	sent, fault := sentKey(r.Header)
 	if fault != nil {
 		return caller{}, x.refuse(r, fault)
+	}
+	// What the request is admitted by, and what it reads, is as of a moment after it came.
+	var err error
+	if x.caught, err = x.api.engine.store.catchUp(x.context()); err != nil {
+		return caller{}, err
 	}
 	x.scope, x.admitted = rt.scope, x.api.engine.store.version()
 	c, err := x.api.engine.authenticate(x.context(), sent, x.source, x.request.now)
@@ -294,6 +300,7 @@ func (x *exchange) readWhenEvents(req *request, act action) (status int, body []
 			return status, body, err
 		}
 		req.now = instantOf(x.api.engine.now()) // what comes is shown as it is then
+		x.caught = nil
 	}
 }
 

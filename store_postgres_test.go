@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -120,4 +122,42 @@ func mustName(t *testing.T, address string) string {
 		t.Fatal(address)
 	}
 	return name
+}
+
+// servers returns the stores of n servers on one new database.
+func servers(t *testing.T, n int) (list []Store) {
+	dsn := pgtest.DSN(t)
+	for range n {
+		s := openTestPostgres(t, dsn)
+		s.setting = isSetting[string]
+		list = append(list, s)
+	}
+	return list
+}
+
+// TestPostgresServers has three servers answer concurrent clients by turns: whatever they do at
+// once is answered as if it had been done one by one, by one server.
+func TestPostgresServers(t *testing.T) {
+	t.Run("rush", func(t *testing.T) {
+		three := servers(t, 3)
+		r := newRush(t, three[0], rushSize(), 1, three[1:]...)
+		for _, rushed := range rushes {
+			if rushed.flaw == twoCounters { // each server counts its own minute
+				continue
+			}
+			if err := rushed.run(r); err != nil {
+				t.Errorf("%s: %v", rushed.name, err)
+			}
+		}
+		r.ok(r.verified())
+	})
+	t.Run("linear", func(t *testing.T) {
+		linearSeeds(t, *linearMany, 6, func(t *testing.T) func(*rand.Rand) error {
+			three := servers(t, 3)
+			r := newRush(t, three[0], 0, 1, three[1:]...)
+			return func(rnd *rand.Rand) error {
+				return errors.Join(r.record(rnd, pick(rnd, "", "", "with a key")), r.verified())
+			}
+		})
+	})
 }
