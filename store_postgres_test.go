@@ -9,9 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"sello/postgres"
 	"sello/postgres/pgtest"
@@ -160,4 +164,130 @@ func TestPostgresServers(t *testing.T) {
 			}
 		})
 	})
+}
+
+// A floor is several servers on one database, each with its API and its commands.
+type floor struct {
+	*testing.T
+	admins []*admin
+	apis   []*api
+	clock  atomic.Int64 // milliseconds
+}
+
+func newFloor(t *testing.T, stores []Store) *floor {
+	f := &floor{T: t}
+	f.clock.Store(time.Now().UnixMilli())
+	for i, s := range stores {
+		e := newEngine(s, func() time.Time { return time.UnixMilli(f.clock.Load()) }, cryptoSeed)
+		f.ok(e.open(t.Context()))
+		a := &admin{engine: e, flush: func(context.Context) error { return nil }}
+		if i == 0 {
+			_, err := a.apply(t.Context(), applyRequest{Document: rushShop.document()})
+			f.ok(err)
+		}
+		f.admins, f.apis = append(f.admins, a), append(f.apis, newAPIOf(e))
+		t.Cleanup(func() { s.Close() })
+	}
+	return f
+}
+
+func (f *floor) ok(err error) {
+	if err != nil {
+		f.Helper()
+		f.Fatal(err)
+	}
+}
+
+// send sends a request to one of the servers and returns its status and body.
+func (f *floor) send(server int, key, method, path, retry, body string) (int, string) {
+	r := httptest.NewRequest(method, "/api/v1"+path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+key)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if retry != "" {
+		r.Header.Set("Idempotency-Key", retry)
+	}
+	w := httptest.NewRecorder()
+	f.apis[server].ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+// keys makes keys on one server and uses them on another at once, and revokes them on one and
+// uses them on another in the next request. It returns what went wrong.
+func (f *floor) keys() (faults []string) {
+	const org = "cafe-luna"
+	for i := range 12 {
+		maker, user, other := i%len(f.apis), (i+1)%len(f.apis), (i+2)%len(f.apis)
+		k, err := f.admins[maker].createKey(f.Context(), keyRequest{Org: org, Name: "x", RateLimit: 1000})
+		f.ok(err)
+		for _, server := range []int{user, other, user} {
+			if code, body := f.send(server, k.Key, "GET", "/rewards", "", ""); code != 200 {
+				faults = append(faults, fmt.Sprintf("a key made on %d is on %d: %d %s", maker, server, code, body))
+			}
+		}
+		_, err = f.admins[other].revokeKey(f.Context(), revokeRequest{Org: org, ID: k.ID.String()})
+		f.ok(err)
+		for _, server := range []int{user, maker} {
+			if code, body := f.send(server, k.Key, "GET", "/rewards", "", ""); code != 401 {
+				faults = append(faults, fmt.Sprintf("a key revoked on %d is on %d: %d %s", other, server, code, body))
+			}
+		}
+	}
+	return faults
+}
+
+// deafStore is a store whose server is not told of what others write.
+type deafStore struct{ Store }
+
+// TestPostgresKeys: what one server knows of keys, all know in the next request.
+func TestPostgresKeys(t *testing.T) {
+	if faults := newFloor(t, servers(t, 3)).keys(); len(faults) > 0 {
+		t.Errorf("%q", faults)
+	}
+	deaf := servers(t, 3)
+	for i := range deaf {
+		deaf[i] = deafStore{deaf[i]}
+	}
+	if faults := newFloor(t, deaf).keys(); len(faults) == 0 {
+		t.Error("servers that are not told of each other were not noticed")
+	}
+}
+
+// TestPostgresRetries sends one request with one Idempotency-Key to all servers at once, again and
+// again: it is done once, and all get the same answer.
+func TestPostgresRetries(t *testing.T) {
+	f := newFloor(t, servers(t, 3))
+	k, err := f.admins[0].createKey(t.Context(), keyRequest{Org: "cafe-luna", Name: "x", RateLimit: 100_000})
+	f.ok(err)
+	_, body := f.send(0, k.Key, "POST", "/customers", "", `{"email":"ana@example.com"}`)
+	var ana struct{ ID string }
+	f.ok(json.Unmarshal([]byte(body), &ana))
+	const rounds = 60
+	for round := range rounds {
+		var wait sync.WaitGroup
+		var answers [9]string
+		for i := range answers {
+			wait.Go(func() {
+				code, body := f.send(i%3, k.Key, "POST", "/points/customers/"+ana.ID+"/add", fmt.Sprint("again-", round), `{"amount":1}`)
+				answers[i] = fmt.Sprint(code, body)
+			})
+		}
+		wait.Wait()
+		for _, a := range answers {
+			if a != answers[0] || !strings.HasPrefix(a, "200") && !strings.HasPrefix(a, "201") {
+				t.Fatalf("round %d: %q", round, answers)
+			}
+		}
+	}
+	_, body = f.send(1, k.Key, "GET", "/points/customers/"+ana.ID+"/balance", "", "")
+	var b struct{ Balance int }
+	f.ok(json.Unmarshal([]byte(body), &b))
+	if b.Balance < rounds || b.Balance > rounds+100 { // and the points of the welcome
+		t.Errorf("%s", body)
+	}
+	report, err := f.admins[2].verify(t.Context(), verifyRequest{})
+	if err != nil || len(report.Problems) > 0 || report.Movements > rounds+2 {
+		t.Errorf("%+v, %v", report, err)
+	}
 }

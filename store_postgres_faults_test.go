@@ -1,0 +1,175 @@
+//go:build postgres
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sello/postgres"
+	"sello/postgres/pgtest"
+)
+
+// A faultyFloor is three servers on one database, each behind a proxy that cuts its connections
+// around their COMMITs, and a client that adds points until each add was answered.
+type faultyFloor struct {
+	*floor
+	cluster *pgtest.Cluster
+	key     string
+	people  []string // ids
+	welcome int      // points that each begins with
+
+	answered, unavailable atomic.Int64
+}
+
+const faultyPeople = 4
+
+func newFaultyFloor(t *testing.T, seed uint64, settings ...string) *faultyFloor {
+	cluster := pgtest.Start(t, settings...)
+	var stores []Store
+	for i := range 3 {
+		var mu sync.Mutex
+		rnd := rand.New(rand.NewPCG(seed, uint64(i)))
+		proxy := pgtest.NewProxy(t, cluster.DSN(), func(commit int) pgtest.Fault {
+			mu.Lock()
+			defer mu.Unlock()
+			if commit < 50 || rnd.IntN(25) > 0 { // the first ones open the store
+				return pgtest.Fault{}
+			}
+			at := []pgtest.Point{pgtest.Before, pgtest.Inside, pgtest.Sent, pgtest.After}[rnd.IntN(4)]
+			end := []pgtest.End{pgtest.Reset, pgtest.Close}[rnd.IntN(2)]
+			return pgtest.Fault{At: at, End: end, Delay: time.Duration(rnd.IntN(20)) * time.Millisecond}
+		})
+		db, err := postgres.Open(t.Context(), proxy.DSN(), postgres.Options{Create: true, Name: "sello"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newPostgresStore(db)
+		s.setting = isSetting[string]
+		stores = append(stores, s)
+	}
+	f := &faultyFloor{floor: newFloor(t, stores), cluster: cluster}
+	k, err := f.admins[0].createKey(t.Context(), keyRequest{Org: "cafe-luna", Name: "x", RateLimit: 10_000_000})
+	f.ok(err)
+	f.key = k.Key
+	for i := range faultyPeople {
+		var c struct {
+			ID      string
+			Balance int
+		}
+		_, body := f.send(i%3, f.key, "POST", "/customers", "", fmt.Sprintf(`{"email":"c%d@example.com"}`, i))
+		f.ok(json.Unmarshal([]byte(body), &c))
+		f.people, f.welcome = append(f.people, c.ID), c.Balance
+	}
+	return f
+}
+
+// work adds one point after another until stop is closed, each by a request with a key of its own
+// that is sent to any of the servers until it is answered. It returns how many were.
+func (f *faultyFloor) work(client int, rnd *rand.Rand, stop <-chan bool) (added [faultyPeople]int) {
+	for i := 0; ; i++ {
+		person := rnd.IntN(faultyPeople)
+		for try := 0; ; try++ {
+			code, body := f.send(rnd.IntN(3), f.key, "POST", "/points/customers/"+f.people[person]+"/add", fmt.Sprintf("%d-%d", client, i), `{"amount":1}`)
+			if code == 200 || code == 201 {
+				added[person]++
+				f.answered.Add(1)
+				break
+			}
+			if code != 503 || try > 1000 {
+				f.Errorf("%d %s", code, body)
+				return added
+			}
+			f.unavailable.Add(1)
+			time.Sleep(time.Duration(rnd.IntN(20)) * time.Millisecond)
+		}
+		select {
+		case <-stop:
+			return added
+		default:
+		}
+	}
+}
+
+// run runs clients while disturb does something to the database again and again, for a while. It
+// returns what is wrong afterwards.
+func (f *faultyFloor) run(seed uint64, length time.Duration, disturb func(*rand.Rand)) (faults []string) {
+	const clients = 12
+	stop := make(chan bool)
+	var wait sync.WaitGroup
+	var added [clients][faultyPeople]int
+	for client := range clients {
+		wait.Go(func() { added[client] = f.work(client, rand.New(rand.NewPCG(seed, uint64(100+client))), stop) })
+	}
+	rnd := rand.New(rand.NewPCG(seed, 99))
+	for end := time.Now().Add(length); time.Now().Before(end); {
+		time.Sleep(time.Duration(200+rnd.IntN(600)) * time.Millisecond)
+		disturb(rnd)
+	}
+	close(stop)
+	wait.Wait()
+	total := 0
+	for person, id := range f.people {
+		want := f.welcome
+		for client := range clients {
+			want += added[client][person]
+			total += added[client][person]
+		}
+		var b struct{ Balance int }
+		_, body := f.send(person%3, f.key, "GET", "/points/customers/"+id+"/balance", "", "")
+		if err := json.Unmarshal([]byte(body), &b); err != nil || b.Balance != want {
+			faults = append(faults, fmt.Sprintf("%d adds were answered, %s", want, strings.Join(strings.Fields(body), "")))
+		}
+	}
+	report, err := f.admins[1].verify(f.Context(), verifyRequest{})
+	switch {
+	case err != nil:
+		faults = append(faults, err.Error())
+	case len(report.Problems) > 0:
+		faults = append(faults, fmt.Sprint(report.Problems))
+	}
+	f.Logf("seed %d: %d adds in %v, %d answers were 503", seed, total, length, f.unavailable.Load())
+	if total < 50 {
+		faults = append(faults, "too few adds to tell")
+	}
+	return faults
+}
+
+// TestPostgresFaults disturbs three servers while they work: connections are cut before, in and
+// after their COMMITs, backends are ended, the database is stopped and crashes. No add is lost, and
+// none is done twice.
+func TestPostgresFaults(t *testing.T) {
+	seed := rand.Uint64N(1_000_000)
+	f := newFaultyFloor(t, seed)
+	faults := f.run(seed, time.Duration(sized(600, 4))*time.Second, func(rnd *rand.Rand) {
+		switch rnd.IntN(4) {
+		case 0:
+			f.cluster.Restart(pgtest.Immediate)
+		case 1:
+			f.cluster.Restart(pgtest.Fast)
+		default:
+			f.cluster.Terminate("application_name = 'sello'")
+		}
+	})
+	if len(faults) > 0 {
+		t.Errorf("seed %d: %q", seed, faults)
+	}
+}
+
+// TestPostgresFaultsControl: a database that acknowledges commits before they are on disk loses
+// some when it crashes, and the same test notices.
+func TestPostgresFaultsControl(t *testing.T) {
+	for seed := uint64(1); seed < 6; seed++ {
+		f := newFaultyFloor(t, seed, "synchronous_commit=off", "wal_writer_delay=10s")
+		if len(f.run(seed, 3*time.Second, func(*rand.Rand) { f.cluster.Restart(pgtest.Immediate) })) > 0 {
+			return
+		}
+	}
+	t.Error("commits that a crash took back were not noticed")
+}
