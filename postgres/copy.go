@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"sync"
 	"time"
 )
 
@@ -67,16 +68,20 @@ func (c *conn) holdTurn() (Head, error) {
 
 // copyIn sends entries to the table.
 func (c *conn) copyIn(ctx context.Context, entries iter.Seq2[Entry, error]) error {
-	next, stop := iter.Pull2(entries)
-	defer stop()
+	r := new(copyReader)
+	r.next, r.stop = iter.Pull2(entries)
+	defer r.end()
 	c.pg.Conn().SetDeadline(time.Time{}) // keepalives find a connection that is dead
-	_, err := c.pg.CopyFrom(ctx, &copyReader{next: next}, `COPY sello_kv (k, v) FROM STDIN (FORMAT binary)`)
+	_, err := c.pg.CopyFrom(ctx, r, `COPY sello_kv (k, v) FROM STDIN (FORMAT binary)`)
 	return err
 }
 
-// A copyReader is entries in the binary format of COPY.
+// A copyReader is entries in the binary format of COPY. Where the connection is cut off, pgconn
+// may still read when it has returned.
 type copyReader struct {
+	mu    sync.Mutex
 	next  func() (Entry, error, bool)
+	stop  func()
 	begun bool
 	ended bool
 	buf   bytes.Buffer // what is not read yet
@@ -85,7 +90,18 @@ type copyReader struct {
 // copyPiece is how many bytes are put together at a time.
 const copyPiece = 1 << 20
 
+// end ends the reading of entries.
+func (r *copyReader) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stop()
+	r.ended = true
+	r.buf.Reset()
+}
+
 func (r *copyReader) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if !r.begun {
 		r.begun = true
 		r.buf.WriteString("PGCOPY\n\xff\r\n\x00")
