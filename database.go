@@ -71,6 +71,9 @@ type wholeStore interface {
 	// hold runs fn in a View of the newest state, and lets nobody write meanwhile.
 	hold(ctx context.Context, fn func(Tx) error) error
 
+	// tell logs what the database is, and what an acknowledged write is worth there.
+	tell(ctx context.Context, log *slog.Logger)
+
 	// writeFile makes a data file of the newest state, as disk.Build does.
 	writeFile(ctx context.Context, path string) (*disk.Copy, error)
 }

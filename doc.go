@@ -1,6 +1,7 @@
 // Sello is a customer-loyalty backend: an organization's shops and apps call
 // its HTTP API to enrol customers, register sales, give and take points, and
-// redeem rewards. It keeps everything in one file.
+// redeem rewards. It keeps everything in one file, or, built with the tag postgres, in a
+// PostgreSQL database.
 //
 // # Commands
 //

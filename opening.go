@@ -147,6 +147,9 @@ func (c *invocation) openMigrated(ctx context.Context, opts disk.Options, log *s
 	if c.made != "" {
 		log.Info("file made", "file", c.made)
 	}
+	if database, ok := store.(wholeStore); ok {
+		database.tell(ctx, log)
+	}
 	if done, err = c.takeUp(ctx, e, store); err == nil {
 		err = e.sign(ctx, thisBuild().Version)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -157,6 +158,19 @@ func (s *postgresStore) writeFile(ctx context.Context, path string) (*disk.Copy,
 	return viewStore(ctx, s, func(tx Tx) (*disk.Copy, error) {
 		return disk.Build(ctx, path, 0, func() iter.Seq2[Entry, error] { return tx.Scan(nil, nil, false) }, s.dense)
 	})
+}
+
+func (s *postgresStore) tell(ctx context.Context, log *slog.Logger) {
+	d, err := s.db.Durability(ctx)
+	if err != nil {
+		log.Warn("database", "cause", err.Error())
+		return
+	}
+	log.Info("database", "postgres", d.Version, "synchronousCommit", d.Synchronous, "standbys", d.Standbys, "fsync", d.Fsync)
+	if d.Synchronous == "off" || d.Fsync == "off" {
+		log.Warn("acknowledged writes can be lost", "cause", "a crash of the database takes back its last commits",
+			"help", "set synchronous_commit = on and fsync = on")
+	}
 }
 
 // A postgresTx is a read-only Tx of one state of the database.

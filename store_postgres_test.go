@@ -108,6 +108,9 @@ func TestPostgresCopy(t *testing.T) {
 	}
 
 	server, _ := s.start("serve -db " + address)
+	if !strings.Contains(server.log.String(), `"msg":"database","postgres":"`) {
+		t.Errorf("the log does not tell of the database: %s", server.log)
+	}
 	refused("key create -name y -db "+address, "otro sello escribe en esta base de datos")
 	refused("copy -from "+address+" -to "+filepath.Join(s.dir, "other.db"), "otro sello escribe en esta base de datos")
 	s.ok("verify -db " + address)
