@@ -184,6 +184,11 @@ func TestFillingSlice(t *testing.T) {
 	if s.hasName(more[0]) || !s.hasName(names[0]) {
 		t.Error("the set is not asked, or for names of another slice")
 	}
+	// Another server may have written more names. They are looked up again.
+	s.engine.store.othersWrote(false)
+	if known() != nil || !s.hasName(more[0]) {
+		t.Error("names are known although others have written")
+	}
 	// The slice of another organization may take its place.
 	s.engine.slices.beginFilling(s.org+fillingSlices, lastSlice(s), sliceNames)
 	last := some(1)

@@ -66,7 +66,7 @@ func (x *exchange) serve(rt *route, r *http.Request) {
 	if x.rest == nil {
 		return
 	}
-	x.caught = nil // the client may take its time
+	x.caught = nil                                                      // the client may take its time
 	if err := x.rest.write(x.context(), x.ResponseWriter); err != nil { // the status is sent: end the connection before the body ends
 		x.api.log.Error("cut off", "requestId", x.requestID[0], "cause", err.Error())
 		panic(http.ErrAbortHandler)
