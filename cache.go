@@ -40,6 +40,15 @@ func watch(s Store) *watchedStore {
 	return w
 }
 
+// isShared reports whether other processes may write to a store.
+func isShared(s Store) bool {
+	if w, ok := s.(*watchedStore); ok {
+		return w.shared != nil
+	}
+	_, ok := s.(sharedStore)
+	return ok
+}
+
 // othersWrote forgets what another process may have changed.
 func (s *watchedStore) othersWrote(settings bool) {
 	s.slices.others.Add(1)

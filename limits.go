@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"net/http"
 	"strconv"
 	"sync"
@@ -14,6 +16,10 @@ import (
 // accepted in the 60 seconds before it, counted in milliseconds like all times here.
 // Days and months are those of UTC. Their counts are written to the store once a second
 // and read back at a key's first request, so a crash forgets at most the last second.
+//
+// Where several servers share a store, each counts its own minute. Of days and months, each
+// adds its share to what is stored, once a second, and goes on from the sum. So a limit by day
+// or month is passed by what the others accept in a second, at most.
 
 const minuteMillis = 60_000
 
@@ -29,9 +35,12 @@ func newLimiter() *limiter { return &limiter{keys: map[id]*usage{}} }
 // usage is what one key has used.
 type usage struct {
 	mu     sync.Mutex
-	loaded bool
-	dirty  bool // saved differs from the store
+	loaded bool // saved is not older than a second
+	dirty  bool // saved has what is not stored
 	saved  savedUsage
+	base   savedUsage // what was stored when this server last read or wrote it
+	tried  savedUsage // what saved was at the last flush, if
+	unsure bool       // nobody knows whether that flush is stored
 	minute slidingMinute
 }
 
@@ -100,7 +109,7 @@ func (l *limiter) take(ctx context.Context, s Store, k *apiKey, now instant, aft
 
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if !u.loaded {
+	if !u.loaded && !u.dirty {
 		saved, err := viewStore(ctx, s, func(tx Tx) (*savedUsage, error) { return get[savedUsage](tx, usageKey(k.ID)) })
 		if err != nil {
 			return err
@@ -108,7 +117,7 @@ func (l *limiter) take(ctx context.Context, s Store, k *apiKey, now instant, aft
 		if saved != nil {
 			u.saved = *saved
 		}
-		u.loaded = true
+		u.base, u.loaded = u.saved, true
 	}
 	return u.take(k, 1, now, after)
 }
@@ -262,42 +271,115 @@ func (s *allowance) setHeaders(h http.Header, now instant) {
 	}
 }
 
-// flush writes the usage of the keys that changed since the last flush.
+// flush writes the usage of the keys that changed since the last flush. What others have
+// counted by then is taken over, for keys without a change at their next request.
 func (l *limiter) flush(ctx context.Context, s Store) error {
 	l.flushing.Lock()
 	defer l.flushing.Unlock()
-	changed := map[id]savedUsage{}
 	l.mu.Lock()
-	for keyID, u := range l.keys {
+	keys := maps.Clone(l.keys)
+	l.mu.Unlock()
+	shared := isShared(s)
+	changed := map[id]*usage{} // as they are now
+	for keyID, u := range keys {
 		u.mu.Lock()
 		if u.dirty {
-			changed[keyID], u.dirty = u.saved, false
+			changed[keyID] = &usage{saved: u.saved, base: u.base, tried: u.tried, unsure: u.unsure}
+			u.dirty = false
+		} else if u.saved.Day != 0 || u.saved.Month != 0 {
+			u.loaded = u.loaded && !shared
 		}
 		u.mu.Unlock()
 	}
-	l.mu.Unlock()
 	if len(changed) == 0 {
 		return nil
 	}
-	err := s.Update(ctx, func(tx Tx) error {
-		for keyID, saved := range changed {
-			if err := put(tx, usageKey(keyID), &saved); err != nil {
-				return err
+	stored, err := updateStore(ctx, s, func(tx Tx) (map[id]savedUsage, error) {
+		sums := map[id]savedUsage{}
+		for keyID, u := range changed {
+			sum, old := u.saved, (*savedUsage)(nil)
+			if shared {
+				var err error
+				if old, err = get[savedUsage](tx, usageKey(keyID)); err != nil {
+					return nil, err
+				}
+				if old != nil {
+					sum = u.addTo(*old)
+				}
+			}
+			sums[keyID] = sum
+			if old != nil && *old == sum {
+				continue
+			}
+			if err := put(tx, usageKey(keyID), &sum); err != nil {
+				return nil, err
 			}
 		}
-		return nil
+		return sums, nil
 	})
-	if err != nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		for keyID := range changed {
-			u := l.keys[keyID]
-			u.mu.Lock()
+	for keyID, then := range changed {
+		u := keys[keyID]
+		u.mu.Lock()
+		switch {
+		case err == nil:
+			u.base, u.saved = stored[keyID], stored[keyID].plus(then.saved, u.saved)
+			u.loaded, u.unsure = true, false
+		case errors.Is(err, errUnavailable) && !errors.Is(err, errBusy):
+			u.tried, u.unsure = then.saved, true
+			fallthrough
+		default:
 			u.dirty = true
-			u.mu.Unlock()
 		}
+		u.mu.Unlock()
 	}
 	return err
+}
+
+// addTo adds this server's share to what is stored. If nobody knows whether the last flush is
+// stored, and anybody has written since, that share is not added again. So a key may get a few
+// requests more, as after a crash, but is never refused what it has not used.
+func (u *usage) addTo(stored savedUsage) savedUsage {
+	if u.unsure && stored != u.base {
+		return stored.plus(u.tried, u.saved)
+	}
+	return stored.plus(u.base, u.saved)
+}
+
+// plus adds what was counted from one state to a later one.
+func (stored savedUsage) plus(from, to savedUsage) savedUsage {
+	if stored == from {
+		return to
+	}
+	stored.LastUsed = max(stored.LastUsed, to.LastUsed)
+	day := windowCount{stored.Day, stored.InDay}.plus(windowCount{from.Day, from.InDay}, windowCount{to.Day, to.InDay})
+	stored.Day, stored.InDay = day.window, day.requests
+	month := windowCount{stored.Month, stored.InMonth}.plus(windowCount{from.Month, from.InMonth}, windowCount{to.Month, to.InMonth})
+	stored.Month, stored.InMonth = month.window, month.requests
+	return stored
+}
+
+// A windowCount is the count of one day or month.
+type windowCount struct {
+	window   int64
+	requests uint64
+}
+
+// plus is plus of savedUsage. Windows move as in take. What was counted in a window that the
+// others have left is of no use any more.
+func (stored windowCount) plus(from, to windowCount) windowCount {
+	switch {
+	case to == from:
+		return stored
+	case to.window == stored.window:
+		if from.window != to.window {
+			from.requests = 0
+		}
+		// Less than none is possible if a request that is given back was never stored.
+		return windowCount{to.window, uint64(max(0, int64(stored.requests+to.requests-from.requests)))}
+	case to.window > stored.window, to.window != from.window && to.window < stored.window-1:
+		return to
+	}
+	return stored
 }
 
 // lastUsed returns when the key was last used, to the minute, as of the last flush.
