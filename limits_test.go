@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -375,5 +376,158 @@ func (n *naiveLimits) check(t *testing.T, l *limiter, many int, now instant, aft
 	reset := e.context["resetAt"].(instant)
 	if !n.allowsMany(many, reset) || n.allowsMany(many, reset-1) {
 		t.Fatalf("at %s: %s for %d resets at %s", now, e.code.name, many, reset)
+	}
+}
+
+// TestLimitsOfServers sends a key's requests to several servers, of which each flushes once a
+// second. A limit is passed by what the others accept in two seconds, at most. None refuses what
+// the key has not used, even if flushes fail.
+func TestLimitsOfServers(t *testing.T) {
+	t.Parallel()
+	histories(t, 200, func(t *testing.T, rnd *rand.Rand) {
+		k := &apiKey{ID: id{1}, RateLimit: 1000}
+		limit := 1 + rnd.IntN(100)
+		*pick(rnd, &k.DailyLimit, &k.MonthlyLimit) = limit
+		faults := pick(rnd, 0, 0, 30)
+		stores := newSharedMem(2 + rnd.IntN(2))
+		servers := make([]*limiter, len(stores))
+		for i := range stores {
+			defer stores[i].Close()
+			shared := stores[i].(sharedStore)
+			stores[i] = flakyShared{shared, newFlaky(shared, randomFaults(rnd.Uint64(), faults/2, faults/2))}
+			servers[i] = newLimiter()
+		}
+		now := instantOf(time.Date(2026, 3, 31, 23, 59, 50, 0, time.UTC))
+		day, used, before := utcDay(now), 0, 0
+		inSecond, inLast := make([]int, len(servers)), make([]int, len(servers))
+		for range 20 { // seconds
+			if utcDay(now) != day {
+				day, used, before, inLast = utcDay(now), 0, 0, make([]int, len(servers))
+			}
+			for range rnd.IntN(40) {
+				i := rnd.IntN(len(servers))
+				var after allowance
+				err := servers[i].take(t.Context(), stores[i], k, now, &after)
+				if err != nil && used < limit {
+					t.Fatalf("at %s: server %d refuses, after %d of %d: %v", now, i, used, limit, err)
+				}
+				unknown := 0
+				for other := range servers {
+					if other != i {
+						unknown += inSecond[other] + inLast[other]
+					}
+				}
+				if err == nil && used-unknown >= limit && faults == 0 {
+					t.Fatalf("at %s: server %d accepts, after %d of %d, %d of which may be unknown", now, i, used, limit, unknown)
+				}
+				if err == nil && faults == 0 && rnd.IntN(4) == 0 { // it turns out to be more than fits
+					if servers[i].takeMore(k, 1000, now, &after) == nil {
+						t.Fatal("1000 requests fit")
+					}
+					continue
+				}
+				if err == nil {
+					used++
+					inSecond[i]++
+				}
+			}
+			for _, i := range rnd.Perm(len(servers)) {
+				if err := servers[i].flush(t.Context(), stores[i]); err != nil && faults == 0 {
+					t.Fatal(err)
+				}
+			}
+			stored, err := viewStore(t.Context(), stores[0], func(tx Tx) (*savedUsage, error) { return get[savedUsage](tx, usageKey(k.ID)) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if stored == nil {
+				stored = new(savedUsage)
+			}
+			if got := int(stored.InDay + stored.InMonth); got > used && got > before || got != used && used > 0 && faults == 0 {
+				t.Fatalf("at %s: %d are stored, of %d", now, got, used)
+			}
+			before = max(used, before)
+			inSecond, inLast = make([]int, len(servers)), inSecond
+			now += 1000
+		}
+	})
+}
+
+// A flakyShared is a sharedStore whose Updates are those of a flaky store over it.
+type flakyShared struct {
+	sharedStore
+	flaky Store
+}
+
+func (s flakyShared) Update(ctx context.Context, fn func(Tx) error) error {
+	return s.flaky.Update(ctx, fn)
+}
+
+// TestLimitOfTwoServers shows what two servers make of one key's day.
+func TestLimitOfTwoServers(t *testing.T) {
+	t.Parallel()
+	start := instantOf(time.Date(2026, 3, 2, 23, 59, 0, 0, time.UTC))
+	for _, test := range []struct {
+		reason string
+		steps  string // a3 sends 3 requests to server a, A flushes a, A! and A? fail before and after their commit; > is midnight
+		stored int
+		left   string // how many more each server accepts
+	}{
+		{"both at once", "a60 b60 A B A", 120, "0 0"},
+		{"both again", "a10 b10 A B a10 b10 B A B", 40, "60 60"},
+		{"one of them idles", "a10 A b5 B a1 A B A b30 B A", 46, "54 54"},
+		{"others have used it up", "a1 A b99 B A", 100, "0 0"},
+		{"a flush that is not stored", "a10 A! a1 A B", 11, "89 89"},
+		{"one that is, all the same", "a10 A? a1 A B", 11, "89 89"},
+		{"twice", "a10 A? a1 A? a1 A B", 12, "88 88"},
+		{"it is, and another server wrote", "a10 A? b5 B a1 A B B", 16, "84 84"},
+		{"it is not, and another server wrote: what it tried is lost", "a10 A! b5 B a1 A B B", 6, "94 94"},
+		{"midnight, for one of them later", "a10 b10 A B a1 > b3 B A", 3, "97 97"},
+		{"midnight for both", "a10 b10 A B > a1 b2 A B A", 3, "97 97"},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			fault := noFault
+			var servers [2]*limiter
+			stores := newSharedMem(2)
+			for i, s := range stores {
+				defer s.Close()
+				stores[i] = flakyShared{s.(sharedStore), newFlaky(s, func() storeFault { return fault })}
+				servers[i] = newLimiter()
+			}
+			k, now := &apiKey{RateLimit: 1000, DailyLimit: 100}, start
+			take := func(i int) error { return servers[i].take(t.Context(), stores[i], k, now, new(allowance)) }
+			for _, step := range strings.Fields(test.steps) {
+				if step == ">" {
+					now += minuteMillis
+					continue
+				}
+				i := int(step[0]|0x20) - 'a'
+				if n, err := strconv.Atoi(step[1:]); err == nil {
+					for range n {
+						if err := take(i); err != nil {
+							t.Fatalf("%s: %v", step, err)
+						}
+					}
+					continue
+				}
+				fault = map[string]storeFault{"": noFault, "!": failBefore, "?": failAfter}[step[1:]]
+				if err := servers[i].flush(t.Context(), stores[i]); (err == nil) != (fault == noFault) {
+					t.Fatalf("%s: %v", step, err)
+				}
+			}
+			stored, err := viewStore(t.Context(), stores[0], func(tx Tx) (*savedUsage, error) { return get[savedUsage](tx, usageKey(k.ID)) })
+			if err != nil || int(stored.InDay) != test.stored || stored.LastUsed != now-now%minuteMillis {
+				t.Errorf("stored %+v, %v, want %d", stored, err, test.stored)
+			}
+			left := [2]int{}
+			for i := range servers {
+				for take(i) == nil {
+					left[i]++
+				}
+			}
+			if got := fmt.Sprint(left[0], left[1]); got != test.left {
+				t.Errorf("%s are left, want %s", got, test.left)
+			}
+		})
 	}
 }
