@@ -78,6 +78,13 @@ func (s *watchedStore) mine(ctx context.Context, name string) bool {
 	return mine && err == nil
 }
 
+// done gives back a name that mine took. If that fails, the name is free some seconds later.
+func (s *watchedStore) done(ctx context.Context, name string) {
+	if s.shared != nil {
+		s.shared.dropLease(ctx, name)
+	}
+}
+
 // A version names the state of all settings between two updates of them. No
 // state ever gets an earlier one's name.
 type version uint64

@@ -35,15 +35,15 @@
 // Everything that must be exact is in the store. The following is kept in memory
 // and is lost when the process ends:
 //
-//   - the sliding minute of each key's limit (limits.go); counts by day and month
-//     are written to the store once a second;
+//   - the sliding minute of each key's limit (limits.go), of each server its own. What it counts
+//     by day and month is added to the store once a second, and what others count is read then;
 //   - the last requests of each organization, for the panel (requestlog.go);
 //   - the refused requests of each source (sources.go) and its connections (gate.go);
 //   - the semaphores of large requests (semaphore.go);
 //   - the tries of passwords and of codes (throttle.go), the requests of each session of the
 //     panel in the last minute (panel.go), and when sessions of the panel were last seen
 //     (sessions.go), which is written every 5 minutes;
-//   - which imports are under way (sweep.go);
+//   - which imports are under way (sweep.go). A lease has the sweeps of other servers wait;
 //   - the tasks that the panel started, and what came of the last ones (panelserver.go);
 //   - the last attempts of each webhook (deliveries.go); how far its receiver has come is stored;
 //   - refused log-ins that the audit log was not told of (logins.go);

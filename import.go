@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // Importing what a shop has from before: customers, and sales with their own
@@ -34,11 +33,6 @@ type importEnd struct {
 	Import string `json:"import"`
 }
 
-// importPause is how long the sweep waits after a batch for the next one. Once the
-// sweep has brought the accounts up to today, sales of long ago no longer find the
-// tier windows of their time.
-const importPause = 30 * time.Second
-
 func (a *admin) importRows(ctx context.Context, in importRequest) ([]importOutcome, error) {
 	org, err := a.organization(ctx, in.Org)
 	if err != nil {
@@ -51,7 +45,7 @@ func (a *admin) importRows(ctx context.Context, in importRequest) ([]importOutco
 		last     *importPart
 		panicked any
 	)
-	holdSweep := func() { a.engine.imports.wait(in.Import, instantOf(a.engine.now()).add(importPause)) }
+	holdSweep := func() { a.engine.holdSweep(ctx, in.Import) }
 	// collect waits for the oldest part under way.
 	collect := func() error {
 		p := parts[0]
@@ -223,7 +217,7 @@ func indexImported(t *txn, wait uint64) error {
 // importDone ends an import: it adds the last customers to the search index and
 // brings the accounts up to today.
 func (a *admin) importDone(ctx context.Context, in importEnd) (struct{}, error) {
-	a.engine.imports.end(in.Import)
+	a.engine.endImport(ctx, in.Import)
 	org, err := a.organization(ctx, in.Org)
 	if err != nil {
 		return struct{}{}, err

@@ -241,6 +241,86 @@ func TestImportSettles(t *testing.T) {
 	s.verified()
 }
 
+// TestImportOfTwoServers sweeps on one server while another one imports sales of long ago, of
+// which the second finds the tier that the first one gave. The sweep waits for the next batch, for
+// as long as a lease lasts, and for each of two imports.
+func TestImportOfTwoServers(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason   string
+		between  func(shops [2]*shop)
+		lifetime string // 300 if the sweep waited
+	}{
+		{"a sweep", func([2]*shop) {}, "300"},
+		{"late", func(shops [2]*shop) { shops[0].lease().pass(9 * time.Second) }, "300"},
+		{"too late", func(shops [2]*shop) { shops[0].lease().pass(10 * time.Second) }, "200"},
+		{"while the other server imports too", func(shops [2]*shop) {
+			shops[1].importRows("other")
+			shops[1].importEnds("other")
+		}, "300"},
+		{"after a batch more", func(shops [2]*shop) {
+			for range 3 {
+				shops[0].lease().pass(9 * time.Second)
+				shops[0].importRows("one")
+			}
+		}, "300"},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			shops := newServers(t, setup{at: "2026-03-02T10:00:00Z", program: `"tierBasis":{"metric":"AmountSpent","window":"Rolling","months":1},
+				"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":100,"multiplier":2}],"rules":[` + onePer1 + `]`})
+			ana := shops[0].customer("ana")
+			for _, s := range shops {
+				s.ok(s.engine.sweep(t.Context())) // gives its leases back
+			}
+			account := func() *account {
+				return ask(shops[1], func(t *txn) (*account, error) {
+					c, err := t.customers.get(ana)
+					if err != nil {
+						return nil, err
+					}
+					return t.points.storedAccount(c, t.cfg.Programs[0])
+				})
+			}
+			shops[0].importRows("one", "2025-01-05T10:00:00Z")
+			test.between(shops)
+			s := shops[1]
+			s.ok(s.engine.sweep(t.Context()))
+			s.ok(s.engine.recount(t.Context()))
+			shops[0].importRows("one", "2025-01-06T10:00:00Z")
+			if a := account(); a.Tier != "Plata" && test.lifetime == "300" || a.Lifetime != dec(test.lifetime) {
+				t.Errorf("the account is %+v, want %s points", a, test.lifetime)
+			}
+			shops[0].importEnds("one")
+			if a := account(); a.Tier != "Bronce" {
+				t.Errorf("the account is left as %+v", a)
+			}
+		})
+	}
+}
+
+func (s *shop) lease() *memServer { return s.engine.store.Store.(*memServer) }
+
+// importRows imports a batch with purchases of 100 by ana, at some moments.
+func (s *shop) importRows(name string, at ...string) {
+	s.Helper()
+	in := importRequest{Org: "cafe-luna", Kind: importSales, Import: name}
+	for _, at := range at {
+		in.Rows = append(in.Rows, importRow{Email: "ana@example.com", ExternalID: at, CreatedAt: at, Type: "Purchase", Total: "100"})
+	}
+	outcomes, err := s.admin().importRows(s.Context(), in)
+	s.ok(err)
+	for _, o := range outcomes {
+		if !o.Added {
+			s.Fatalf("the row is not added: %+v", o)
+		}
+	}
+}
+
+func (s *shop) importEnds(name string) {
+	_, err := s.admin().importDone(s.Context(), importEnd{Org: "cafe-luna", Import: name})
+	s.ok(err)
+}
+
 // TestImportDailyMaximum shows that a rule's limit holds for the day of the
 // sale, even if the rows alternate between two days.
 func TestImportDailyMaximum(t *testing.T) {

@@ -297,10 +297,10 @@ func (l *limiter) flush(ctx context.Context, s Store) error {
 	stored, err := updateStore(ctx, s, func(tx Tx) (map[id]savedUsage, error) {
 		sums := map[id]savedUsage{}
 		for keyID, u := range changed {
-			sum, old := u.saved, (*savedUsage)(nil)
+			sum := u.saved
 			if shared {
-				var err error
-				if old, err = get[savedUsage](tx, usageKey(keyID)); err != nil {
+				old, err := get[savedUsage](tx, usageKey(keyID))
+				if err != nil {
 					return nil, err
 				}
 				if old != nil {
@@ -308,9 +308,6 @@ func (l *limiter) flush(ctx context.Context, s Store) error {
 				}
 			}
 			sums[keyID] = sum
-			if old != nil && *old == sum {
-				continue
-			}
 			if err := put(tx, usageKey(keyID), &sum); err != nil {
 				return nil, err
 			}

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -324,5 +325,33 @@ func TestMemberPurse(t *testing.T) {
 		if e.Key[0] == 'P' && id(e.Key[5:21]) == s.users[roleManager] {
 			t.Errorf("%x is left of a member that is gone", e.Key)
 		}
+	}
+}
+
+// TestPurseOfTwoServers: a purse that two servers count at once is counted exactly.
+func TestPurseOfTwoServers(t *testing.T) {
+	t.Parallel()
+	shops := newServers(t, setup{program: `"default":true`})
+	ana := shops[0].customer("ana").String()
+	k, text := shops[0].newKey(keyRequest{MaxPointsPerDay: dec("100")})
+	program := ask(shops[0], func(t *txn) (id, error) { return t.cfg.Programs[0].ID, nil })
+	var statuses [2]map[int]int
+	var both sync.WaitGroup
+	for i, s := range shops {
+		statuses[i] = map[int]int{}
+		c := s.counter()
+		both.Go(func() {
+			for range 15 {
+				status, _ := c.ask(text, "POST", "/points/customers/"+ana+"/add", fmt.Sprintf(`{"amount":7,"loyaltyProgramId":%q}`, program))
+				statuses[i][status]++
+			}
+		})
+	}
+	both.Wait()
+	if given := statuses[0][http.StatusCreated] + statuses[1][http.StatusCreated]; given != 14 {
+		t.Errorf("%d times 7 points are given of 100: %v", given, statuses)
+	}
+	if p := ask(shops[1], func(t *txn) (*purse, error) { return t.keys.purseToday(k.purse()) }); p.Given != dec("98") {
+		t.Errorf("%s are counted", p.Given)
 	}
 }

@@ -55,9 +55,10 @@ func (e *engine) recount(ctx context.Context) error {
 }
 
 func (e *engine) recountBy(ctx context.Context, moment func() (instant, error)) error {
-	if e.imports.underWay(instantOf(e.now())) {
+	if e.importUnderWay(ctx) {
 		return nil // like the sweep it would bring accounts up to today
 	}
+	defer e.freeImports(ctx)
 	for {
 		now, err := moment()
 		if err != nil {

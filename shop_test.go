@@ -113,6 +113,25 @@ func newShopOn(t testing.TB, store Store, at string) *shop {
 	return s
 }
 
+// newServers returns one shop twice: on two servers that share a database.
+func newServers(t testing.TB, with setup) [2]*shop {
+	t.Helper()
+	if with.at == "" {
+		with.at = "2026-03-02T10:00:00Z"
+	}
+	var shops [2]*shop
+	for i, store := range newSharedMem(2) {
+		t.Cleanup(func() { store.Close() })
+		shops[i] = newShopOn(t, store, with.at)
+		shops[i].ids.Add(uint64(i) << 32) // other ids than the other's
+		if i == 0 {
+			shops[i].apply(with.document())
+		}
+		t.Cleanup(shops[i].verified)
+	}
+	return shops
+}
+
 // ok ends the test if err is not nil.
 func (s *shop) ok(err error) {
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Bounds of one transaction of the sweep.
@@ -28,9 +29,10 @@ func (e *engine) sweep(ctx context.Context) error {
 // sweepBy is sweep with the given source of moments. It asks for one before each
 // transaction, since the clock may have become wrong meanwhile.
 func (e *engine) sweepBy(ctx context.Context, moment func() (instant, error)) error {
-	if e.imports.underWay(instantOf(e.now())) {
+	if e.importUnderWay(ctx) {
 		return nil
 	}
+	defer e.freeImports(ctx)
 	for _, d := range dueTables() {
 		if err := e.sweepDue(ctx, moment, d); err != nil {
 			return err
@@ -375,7 +377,61 @@ func settleDue(t *txn, k key) (known bool, err error) {
 	return true, err
 }
 
-// imports are the imports under way, and until when the sweep waits for the next
+// importPause is how long the sweep waits after a batch for the next one. Once the
+// sweep has brought the accounts up to today, sales of long ago no longer find the
+// tier windows of their time.
+const importPause = 30 * time.Second
+
+// importLeases are names of which a process that imports holds one, so that the sweeps of other
+// servers wait too. A sweep holds all of them. They do not bind: while a third process imports,
+// after a pause of more than 10 seconds between batches, or if the import begins during a sweep,
+// the sweep brings accounts up to today all the same. Then the rest of the import gives old sales
+// the tiers of today, as it does after a restart of the only server. Nothing else depends on it.
+var importLeases = [...]string{"import/1", "import/2"}
+
+// holdSweep keeps the sweep from beginning until the next batch of an import, or for a while.
+func (e *engine) holdSweep(ctx context.Context, name string) {
+	e.imports.wait(name, instantOf(e.now()).add(importPause))
+	for _, lease := range importLeases {
+		if e.store.mine(ctx, lease) {
+			return
+		}
+	}
+}
+
+// endImport lets the sweep begin, unless there is another import.
+func (e *engine) endImport(ctx context.Context, name string) {
+	e.imports.end(name)
+	if !e.imports.underWay(instantOf(e.now())) {
+		e.freeImports(ctx)
+	}
+}
+
+// importUnderWay reports whether the next batch of any import is awaited, here or by another
+// server. If not, no import of another server takes a lease before freeImports.
+func (e *engine) importUnderWay(ctx context.Context) bool {
+	if e.imports.underWay(instantOf(e.now())) {
+		return true
+	}
+	for i, lease := range importLeases {
+		if !e.store.mine(ctx, lease) {
+			for _, taken := range importLeases[:i] {
+				e.store.done(ctx, taken)
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// freeImports gives back what this server took.
+func (e *engine) freeImports(ctx context.Context) {
+	for _, lease := range importLeases {
+		e.store.done(ctx, lease)
+	}
+}
+
+// imports are the imports under way in this process, and until when the sweep waits for the next
 // batch of each.
 type imports struct {
 	mu    sync.Mutex
