@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Settings are API keys and configurations. Every request needs some, and they
@@ -23,6 +24,7 @@ type watchedStore struct {
 	shared       sharedStore   // the same, if other processes may write to it; nil: none does
 	begun, ended atomic.Uint64 // how many such updates, whatever their outcome
 	refusing     atomic.Bool   // whether the store took no write when it was last asked to
+	away         atomic.Bool   // whether it did not answer the last keepUp
 	keys         keyIndex
 	slices       knownSlices  // of replays
 	eventWaiters eventWaiters // of events
@@ -66,6 +68,18 @@ func (s *watchedStore) catchUp(ctx context.Context) (context.Context, error) {
 		return ctx, nil
 	}
 	return s.shared.catchUp(ctx)
+}
+
+// keepUp is catchUp for a process that may have nothing else to do. The error is nil if it fails
+// as it did the time before.
+func (s *watchedStore) keepUp(ctx context.Context) error {
+	within, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_, err := s.catchUp(within)
+	if s.away.Swap(err != nil) {
+		return nil
+	}
+	return err
 }
 
 // mine reports whether this process is the one that does what a name stands for, and for the next

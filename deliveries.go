@@ -18,7 +18,8 @@ import (
 
 // Deliveries send events to the webhooks, each webhook on a goroutine of its own: a slow receiver
 // delays neither other receivers nor writes. Progress is stored after each round, so after a crash
-// a receiver may get the events of one round again (at least once), always in order.
+// a receiver may get the events of one round again (at least once), always in order. Of several
+// servers on one database, the one that has a webhook's lease sends its events.
 
 // A deliverer sends the events of all organizations.
 type deliverer struct {
@@ -111,6 +112,7 @@ const (
 	roundTime      = time.Second     // after which a round ends
 	deliveryPoll   = 2 * time.Second // how often a webhook looks for what others wrote
 	hooksPoll      = time.Second     // how often webhooks are looked for
+	othersTurn     = -1              // in place of a wait: another server sends the events
 	storeTime      = 5 * time.Second // for storing how far a webhook has come
 )
 
@@ -212,9 +214,11 @@ func (d *deliverer) hooks(ctx context.Context) (map[hookOf]bool, error) {
 
 // serve sends one webhook's events, round by round.
 func (d *deliverer) serve(ctx context.Context, h hookOf) {
+	turn := d.turnOf(h)
+	defer turn.drop(ctx)
 	for ctx.Err() == nil {
 		woken := d.engine.store.eventWaiters.wait(h.org)
-		wait, err := d.round(ctx, h)
+		wait, err := d.round(ctx, h, turn)
 		if err != nil && ctx.Err() == nil {
 			d.log.Error("background", "task", "webhook", "webhook", h.hook, "cause", err.Error())
 			wait, woken = d.poll, nil
@@ -222,7 +226,7 @@ func (d *deliverer) serve(ctx context.Context, h hookOf) {
 		if wait == 0 {
 			continue
 		}
-		if wait > d.poll { // the operator may resume it before
+		if wait > d.poll || wait == othersTurn { // the operator may resume it before; the other server may end
 			wait, woken = d.poll, nil
 		}
 		select {
@@ -231,6 +235,11 @@ func (d *deliverer) serve(ctx context.Context, h hookOf) {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// turnOf returns the lease of a webhook.
+func (d *deliverer) turnOf(h hookOf) *lease {
+	return &lease{store: d.engine.store, name: fmt.Sprintf("webhook/%d/%s", h.org, h.hook)}
 }
 
 // A pendingEvent is an event that a webhook has to deliver.
@@ -290,7 +299,8 @@ func (wh *webhooksTxn) messageID(name string) string {
 type hookRound struct {
 	slug   string // of the organization
 	url    string
-	state  webhookState
+	stored webhookState
+	state  webhookState // stored, without the events that are lost
 	list   []pendingEvent
 	upto   uint64 // the last event looked at, also of types that the webhook does not ask for
 	wait   time.Duration
@@ -313,7 +323,7 @@ func (d *deliverer) look(ctx context.Context, h hookOf) (hookRound, error) {
 		if err != nil {
 			return r, err
 		}
-		r.slug, r.url, r.state = t.cfg.Organization.Slug, doc.URL, *state
+		r.slug, r.url, r.stored, r.state = t.cfg.Organization.Slug, doc.URL, *state, *state
 		if state.Sent < n.Dropped {
 			r.lost, r.state.Sent = n.Dropped-state.Sent, n.Dropped
 		}
@@ -329,8 +339,9 @@ func (d *deliverer) look(ctx context.Context, h hookOf) (hookRound, error) {
 }
 
 // round sends a webhook's next events and stores how far it has come. It returns how long to
-// wait for the next round; 0 if there is more to do. While the clock is unsafe it waits.
-func (d *deliverer) round(ctx context.Context, h hookOf) (time.Duration, error) {
+// wait for the next round; 0 if there is more to do. While the clock is unsafe it waits. turn is
+// the webhook's lease: the result is othersTurn if another server has it.
+func (d *deliverer) round(ctx context.Context, h hookOf, turn *lease) (time.Duration, error) {
 	if !d.engine.clock.isSafe() {
 		return d.poll, nil
 	}
@@ -342,36 +353,41 @@ func (d *deliverer) round(ctx context.Context, h hookOf) (time.Duration, error) 
 	if r.silent || r.upto == r.state.Sent {
 		return cmp.Or(r.wait, d.poll), nil
 	}
+	if !turn.held(ctx) {
+		return othersTurn, nil
+	}
 	if r.lost > 0 {
 		d.log.Warn("webhook lost events", "organization", r.slug, "webhook", h.hook, "events", r.lost)
 	}
-	done := d.send(ctx, h, &r)
+	var done progress
+	turn.during(ctx, func(ctx context.Context) { done = d.send(ctx, h, &r, turn) })
 	return 0, d.store(ctx, h, &r, done)
 }
 
-// send sends the events of a round in order, until one fails or the round has taken long.
-func (d *deliverer) send(ctx context.Context, h hookOf, r *hookRound) progress {
-	turn := d.turn
+// send sends the events of a round in order, until one fails, the round has taken long or turn is
+// lost.
+func (d *deliverer) send(ctx context.Context, h hookOf, r *hookRound, turn *lease) progress {
+	room := d.turn
 	if r.state.Failing != 0 {
-		turn = d.again
+		room = d.again
 	}
 	select {
-	case turn <- struct{}{}:
-		defer func() { <-turn }()
+	case room <- struct{}{}:
+		defer func() { <-room }()
 	case <-ctx.Done():
 		return progress{upto: r.state.Sent}
 	}
 	began := time.Now()
 	upto := r.state.Sent
 	for _, e := range r.list {
-		if time.Since(began) > roundTime {
+		if time.Since(began) > roundTime || !turn.held(ctx) {
 			return progress{upto: upto}
 		}
 		now := instantOf(d.engine.now())
 		m := &webhook.Message{URL: r.url, ID: e.id, Secrets: r.state.secretsAt(now), Body: e.body}
 		o := d.attempt(ctx, h, m, delivery{At: now, Type: eventKinds[e.kind].name, Seq: e.seq})
 		if !o.OK() {
-			if ctx.Err() != nil { // it is not the receiver's fault
+			if ctx.Err() != nil { // it is not the receiver's fault; it may have got the event
 				return progress{upto: upto}
 			}
 			d.refused.Add(1)
@@ -383,7 +399,8 @@ func (d *deliverer) send(ctx context.Context, h hookOf, r *hookRound) progress {
 	return progress{upto: r.upto}
 }
 
-// store stores how far a webhook has come, unless the operator has done something meanwhile.
+// store stores how far a webhook has come, unless the operator or another server has done
+// something meanwhile.
 func (d *deliverer) store(ctx context.Context, h hookOf, r *hookRound, done progress) error {
 	now := instantOf(d.engine.now())
 	next := r.state.after(done, now)
@@ -392,7 +409,7 @@ func (d *deliverer) store(ctx context.Context, h hookOf, r *hookRound, done prog
 	stored, err := updateStore(last, d.engine.store, func(tx Tx) (bool, error) {
 		k := webhookKey(h.org, h.hook)
 		state, err := get[webhookState](tx, k)
-		if err != nil || state == nil || state.Turn != r.state.Turn {
+		if err != nil || state == nil || !state.isAt(&r.stored) {
 			return false, err
 		}
 		return true, put(tx, k, &next)

@@ -42,8 +42,8 @@
 //   - the semaphores of large requests (semaphore.go);
 //   - the tries of passwords and of codes (throttle.go), the requests of each session of the
 //     panel in the last minute (panel.go), and when sessions of the panel were last seen
-//     (sessions.go), which is written every 5 minutes;
-//   - which imports are under way (sweep.go). A lease has the sweeps of other servers wait;
+//     (sessions.go), which is written every 4 minutes;
+//   - which imports are under way (sweep.go);
 //   - the tasks that the panel started, and what came of the last ones (panelserver.go);
 //   - the last attempts of each webhook (deliveries.go); how far its receiver has come is stored;
 //   - refused log-ins that the audit log was not told of (logins.go);
@@ -143,6 +143,7 @@
 //	engine.go            transactions of one organization at one moment
 //	eventwaiters.go      requests that wait for events
 //	cache.go             settings kept between requests
+//	leases.go            which of several servers does what one has to do
 //	config.go            an organization's configuration
 //	creator.go           who made a record
 //

@@ -237,7 +237,7 @@ func TestWebhookDeliveries(t *testing.T) {
 	shows("before the first", tr(speaking("es"), "deliveries.none"), "desde que arrancó el servidor")
 	round := func() {
 		t.Helper()
-		_, err := sender.round(t.Context(), hook)
+		_, err := sender.round(t.Context(), hook, sender.turnOf(hook))
 		s.ok(err)
 	}
 	round()

@@ -567,8 +567,11 @@ func flushOf(a *api) func(context.Context) error {
 	return func(ctx context.Context) error { return a.limiter.flush(ctx, a.engine.store) }
 }
 
-// keepHouse runs the periodic tasks until ctx ends.
+// keepHouse runs the periodic tasks until ctx ends: what one of several servers has to do, if this
+// is the one, and what each does for itself. While the store is away none of it can be done.
 func (a *api) keepHouse(ctx context.Context) {
+	house := &lease{store: a.engine.store, name: "house"}
+	defer house.drop(ctx)
 	sweep, flush := time.NewTicker(sweepInterval), time.NewTicker(flushInterval)
 	defer sweep.Stop()
 	defer flush.Stop()
@@ -581,10 +584,16 @@ func (a *api) keepHouse(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-sweep.C:
+			if err = nil; a.engine.store.away.Load() || !house.held(ctx) {
+				continue
+			}
 			if what, err = "sweep", a.engine.sweep(ctx); err == nil {
 				what, err = "recount", a.engine.recount(ctx)
 			}
 		case <-flush.C:
+			if what, err = "store", a.engine.store.keepUp(ctx); a.engine.store.away.Load() {
+				continue
+			}
 			a.engine.store.tryWrite(ctx)
 			if what, err = "clock", a.engine.correctClock(ctx); err == nil && a.engine.clock.isSafe() {
 				what, err = "usage", a.limiter.flush(ctx, a.engine.store)

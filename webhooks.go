@@ -60,6 +60,11 @@ func (s *webhookState) fields(c *coder) {
 
 func (s *webhookSecret) fields(c *coder) { c.bytes(&s.Secret); c.instant(&s.Until) }
 
+// isAt reports whether nobody has come on, failed or intervened since the state was other.
+func (s *webhookState) isAt(other *webhookState) bool {
+	return s.Turn == other.Turn && s.Sent == other.Sent && s.Failed == other.Failed && s.Next == other.Next
+}
+
 // secretsAt returns the secrets that are valid at a moment.
 func (s *webhookState) secretsAt(at instant) (list [][]byte) {
 	for _, secret := range s.Secrets {

@@ -494,7 +494,7 @@ func TestWebhookClock(t *testing.T) {
 	d.client = &http.Client{Transport: r}
 	m.wall = m.wall.AddDate(9, 0, 0)
 	before := stored(t, s.engine.store)
-	wait, err := d.round(s.Context(), h)
+	wait, err := d.round(s.Context(), h, d.turnOf(h))
 	s.ok(err)
 	if sent := r.sequences("crm.example.com"); wait == 0 || sent != nil {
 		t.Errorf("sent %v, waits %v", sent, wait)
@@ -509,7 +509,7 @@ func TestWebhookClock(t *testing.T) {
 		state.Next = s.clock.add(365 * oneDay)
 		return put(tx, webhookKey(h.org, h.hook), state)
 	}))
-	_, err = d.round(s.Context(), h)
+	_, err = d.round(s.Context(), h, d.turnOf(h))
 	s.ok(err)
 	if sent := r.sequences("crm.example.com"); len(sent) != 1 {
 		t.Errorf("sent %v", sent)

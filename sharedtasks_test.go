@@ -1,0 +1,518 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sello/internal/webhook"
+)
+
+// twoServers returns shops on two servers that share a database. The shops' clocks are apart.
+func twoServers(t *testing.T, one, two Store, at string) (a, b *shop) {
+	a, b = newShopOn(t, one, at), newShopOn(t, two, at)
+	b.ids.Store(1 << 40) // other ids
+	return a, b
+}
+
+// A beforeUpdates is a server on which something happens before each Update.
+type beforeUpdates struct {
+	*memServer
+	first func()
+}
+
+func (s *beforeUpdates) Update(ctx context.Context, fn func(Tx) error) error {
+	if s.first != nil {
+		s.first()
+	}
+	return s.memServer.Update(ctx, fn)
+}
+
+// TestSweepsOfServers: what two servers do at the same moment is done once. Each time that one has
+// seen what there is to do, the other one does all of it first.
+func TestSweepsOfServers(t *testing.T) {
+	t.Parallel()
+	const rules = `"rules":[{"key":"day","name":"Feliz día","on":"Birthday","points":10}]`
+	const voucher = `"rewards":[{"key":"v","program":"club","name":"V","pointsCost":1,"fulfilment":"Voucher","validDays":1,"effect":{"type":"Percent","percent":10}}]`
+	tiered := setup{program: rules + `,"tiers":[{"name":"Base","threshold":0},{"name":"Oro","threshold":5}]`, also: voucher}
+	type outcome struct {
+		Told     map[string]int
+		Events   int
+		Balances []decimal
+		Replays  int
+		Sessions int
+	}
+	lived := func(both bool) outcome {
+		stores := newSharedMem(2)
+		one := &beforeUpdates{memServer: stores[0].(*memServer)}
+		a, b := twoServers(t, one, stores[1], "2026-03-02T10:00:00Z")
+		a.apply(setup{program: rules, also: voucher}.document())
+		var all []id
+		for i := range 3 {
+			all = append(all, must(a, func(t *txn) (id, error) {
+				c, _, err := t.customers.enrol(enrolment{Email: fmt.Sprintf("c%d@example.com", i), BirthDate: 19900303})
+				if err != nil {
+					return id{}, err
+				}
+				return c.ID, nil
+			}))
+			a.add(all[i], "9", a.clock.add(10*oneDay))
+			_, err := a.redeem(all[i], "v")
+			a.ok(err)
+			a.served().post("/api/v1/customers", fmt.Sprint("retry", i), fmt.Sprintf(`{"email":"r%d@example.com"}`, i))
+		}
+		a.person("ana@ejemplo.mx", roleOwner)
+		a.apply(tiered.document()) // starts a recount
+		keep := func(s *shop) {
+			s.ok(s.engine.sweep(s.Context()))
+			s.ok(s.engine.recount(s.Context()))
+		}
+		var o outcome
+		for i := range 50 {
+			a.pass(oneDay)
+			b.clock = a.clock
+			if both {
+				one.first = func() {
+					first := one.first
+					one.first = nil // not before what the other one's own tests write
+					keep(b)
+					one.first = first
+				}
+			}
+			keep(a)
+			one.first = nil
+			if i == 25 { // later the first ones are dropped
+				o.Told = ask(a, countKinds)
+			}
+		}
+		o.Events = ask(a, countKinds)[""]
+		a.verified()
+		b.verified()
+		for _, c := range all {
+			o.Balances = append(o.Balances, a.standing(c).Balance)
+		}
+		for _, e := range a.entries() {
+			switch e.Key[0] {
+			case 'i':
+				o.Replays++
+			case 'S':
+				o.Sessions++
+			}
+		}
+		return o
+	}
+	alone, together := lived(false), lived(true)
+	if alone.Told["redemption.expired"] != 3 || alone.Replays != 0 || alone.Sessions != 0 {
+		t.Errorf("one server: %+v", alone)
+	}
+	same(t, "what two servers do", together, alone)
+}
+
+// countKinds counts the events that are kept, by their type.
+func countKinds(t *txn) (map[string]int, error) {
+	n, err := t.count()
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]int{"": int(n.Events)}
+	for e, err := range t.feed.from(1) {
+		if err != nil {
+			return nil, err
+		}
+		all[eventKinds[e.Kind].name]++
+	}
+	return all, nil
+}
+
+// leaseClock moves the clock of the leases with that of the bubble.
+func leaseClock(ctx context.Context, db *memServer) {
+	const step = 100 * time.Millisecond
+	for tick := time.Tick(step); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick:
+			db.pass(step)
+		}
+	}
+}
+
+// A mortal server does not answer any more once it is dead.
+type mortal struct {
+	*memServer
+	dead atomic.Bool
+}
+
+var errDead = errors.New("dead")
+
+func (s *mortal) catchUp(ctx context.Context) (context.Context, error) {
+	if s.dead.Load() {
+		return ctx, errDead
+	}
+	return s.memServer.catchUp(ctx)
+}
+
+func (s *mortal) View(ctx context.Context, fn func(Tx) error) error {
+	if s.dead.Load() {
+		return errDead
+	}
+	return s.memServer.View(ctx, fn)
+}
+
+func (s *mortal) Update(ctx context.Context, fn func(Tx) error) error {
+	if s.dead.Load() {
+		return errDead
+	}
+	return s.memServer.Update(ctx, fn)
+}
+
+func (s *mortal) takeLease(ctx context.Context, name string) (bool, error) {
+	if s.dead.Load() {
+		return false, errDead
+	}
+	return s.memServer.takeLease(ctx, name)
+}
+
+func (s *mortal) dropLease(ctx context.Context, name string) error {
+	if s.dead.Load() {
+		return errDead
+	}
+	return s.memServer.dropLease(ctx, name)
+}
+
+// hookedServers are hookedShop on two servers, with one receiver.
+func hookedServers(t *testing.T, answer func(host string) (int, time.Duration)) (stores [2]*mortal, shops [2]*shop, hooks [2]*deliverer, r *receiver) {
+	for i, s := range newSharedMem(2) {
+		stores[i] = &mortal{memServer: s.(*memServer)}
+	}
+	shops[0], shops[1] = twoServers(t, stores[0], stores[1], "2000-01-01T00:00:00Z")
+	r = &receiver{got: map[string][]got{}, answer: answer}
+	for i, s := range shops {
+		s.engine = newEngine(s.engine.store, time.Now, s.engine.seed)
+		s.clock = instantOf(time.Now())
+		hooks[i] = newDeliverer(s.engine, nil, slog.New(slog.DiscardHandler))
+		hooks[i].client = &http.Client{Transport: r}
+	}
+	shops[0].apply(setup{also: withWebhooks}.document())
+	_, err := shops[0].admin().newWebhookSecret(t.Context(), webhookRequest{"cafe-luna", "crm", 0})
+	shops[0].ok(err)
+	return stores, shops, hooks, r
+}
+
+// TestWebhookServers: of two servers one delivers, in order, what either writes. When it dies the
+// other one goes on; only the event in flight may come twice. What an operator does on one server
+// holds on the other.
+func TestWebhookServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stores, shops, hooks, r := hookedServers(t, func(string) (int, time.Duration) { return 200, 30 * time.Millisecond })
+		ctx, stop := context.WithCancel(t.Context())
+		go leaseClock(ctx, stores[0].memServer)
+		var ended sync.WaitGroup
+		first, kill := context.WithCancel(ctx)
+		ended.Go(func() { hooks[0].run(first) })
+		ended.Go(func() { hooks[1].run(ctx) })
+		n := 0
+		write := func(s *shop) {
+			n++
+			s.clock = instantOf(time.Now())
+			s.customer(fmt.Sprint("c", n))
+		}
+		for i := range 100 {
+			write(shops[i%2])
+			time.Sleep(70 * time.Millisecond)
+		}
+		time.Sleep(5 * time.Second)
+		want := shops[1].wants("crm")
+		same(t, "while both live", r.sequences("crm.example.com"), want)
+
+		dies := 0
+		if stores[0].leases["webhook/1/crm"].server == 1 {
+			dies = 1
+		}
+		if dies == 1 {
+			t.Fatal("the server that began has not kept the lease")
+		}
+		for range 100 { // it cannot deliver all of these in time
+			write(shops[1])
+		}
+		time.Sleep(2 * time.Second)
+		stores[0].dead.Store(true)
+		time.Sleep(20 * time.Millisecond)
+		kill()
+		got := len(r.sequences("crm.example.com"))
+		want = shops[1].wants("crm")
+		if got <= 100 || got >= len(want) {
+			t.Errorf("%d of %d events when it died", got, len(want))
+		}
+		time.Sleep(12 * time.Second)
+		if now := len(r.sequences("crm.example.com")); now <= got {
+			t.Error("nobody goes on after 12 seconds")
+		}
+		time.Sleep(10 * time.Second)
+		all := r.sequences("crm.example.com")
+		again := len(all) - len(want)
+		if again < 0 || again > roundEvents { // of the round whose end was not stored
+			t.Errorf("%d events came again", again)
+		}
+		if slices.Sort(all); !slices.Equal(slices.Compact(all), want) {
+			t.Error("events are missing")
+		}
+
+		before := len(r.sequences("crm.example.com"))
+		_, err := shops[1].admin().replayWebhook(ctx, webhookRequest{"cafe-luna", "crm", want[len(want)-3]})
+		shops[1].ok(err)
+		time.Sleep(5 * time.Second)
+		same(t, "after a replay", r.sequences("crm.example.com")[before:], want[len(want)-3:])
+		stop()
+		ended.Wait()
+		shops[1].verified()
+		shops[0].engine.store.Close()
+		shops[1].engine.store.Close()
+	})
+}
+
+// TestWebhookLeaseLost: a server that loses a lease while a receiver takes long ends its attempt.
+// What it stores later neither goes back nor leaves out what the other one has not sent.
+func TestWebhookLeaseLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var slow atomic.Bool
+		stores, shops, hooks, r := hookedServers(t, func(string) (int, time.Duration) {
+			if slow.Load() {
+				return 200, 9 * time.Second
+			}
+			return 200, time.Millisecond
+		})
+		ctx := t.Context()
+		h := hookOf{1, "crm"}
+		for i := range 5 {
+			shops[0].customer(fmt.Sprint("c", i))
+		}
+		want := shops[0].wants("crm")
+		state := func() *webhookState {
+			return ask(shops[0], func(t *txn) (*webhookState, error) { return get[webhookState](t.Tx, webhookKey(1, "crm")) })
+		}
+		slow.Store(true)
+		turn := hooks[0].turnOf(h)
+		go func() {
+			time.Sleep(time.Second)
+			stores[0].leasing.Lock()
+			stores[0].leases[turn.name] = memLease{1, stores[0].clock + time.Hour}
+			stores[0].leasing.Unlock()
+		}()
+		began := time.Now()
+		if wait, err := hooks[0].round(ctx, h, turn); wait != 0 || err != nil || time.Since(began) > 2*leaseRenewal {
+			t.Errorf("waits %v, %v, after %v", wait, err, time.Since(began))
+		}
+		if wait, err := hooks[0].round(ctx, h, turn); wait != othersTurn || err != nil {
+			t.Errorf("without its lease: waits %v, %v", wait, err)
+		}
+		if s := state(); s.Failing != 0 || s.Failed != 0 || s.Sent >= want[0] {
+			t.Errorf("an attempt that the server ended counts: %+v", s)
+		}
+		slow.Store(false)
+		late, err := hooks[0].look(ctx, h)
+		shops[0].ok(err)
+		if _, err := hooks[1].round(ctx, h, hooks[1].turnOf(h)); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "what came", r.sequences("crm.example.com"), want)
+		after := state()
+		for _, done := range []progress{{upto: want[1]}, {want[0], &webhook.Outcome{Status: 500, Err: errors.New("late")}}, {upto: want[4] + 3}} {
+			shops[0].ok(hooks[0].store(ctx, h, &late, done))
+			same(t, "after a late server", state(), after)
+		}
+		for _, s := range shops {
+			s.engine.store.Close()
+		}
+	})
+}
+
+// TestHouseOfServers: of two servers one keeps house, until it ends. Each looks at the store
+// each second, is not ready while that fails, and says so once.
+func TestHouseOfServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stores, shops, _, _ := hookedServers(t, nil)
+		ctx, stop := context.WithCancel(t.Context())
+		go leaseClock(ctx, stores[0].memServer)
+		var apis [2]*api
+		var log strings.Builder
+		var ended [2]chan struct{}
+		var ends [2]context.CancelFunc
+		for i, s := range shops {
+			apis[i] = newAPIOf(s.engine)
+			ended[i] = make(chan struct{})
+			var each context.Context
+			each, ends[i] = context.WithCancel(ctx)
+			if i == 1 {
+				apis[i].log = slog.New(slog.NewTextHandler(&log, nil))
+			}
+			go func() { apis[i].keepHouse(each); close(ended[i]) }()
+			time.Sleep(time.Second)
+		}
+		expires := func() int {
+			s := shops[0]
+			s.clock = instantOf(time.Now())
+			c := s.customer(fmt.Sprint("c", s.clock))
+			s.add(c, "5", s.clock.add(time.Second))
+			time.Sleep(2*sweepInterval + time.Second)
+			return ask(s, countKinds)["points.expired"]
+		}
+		if n := expires(); n != 1 {
+			t.Errorf("%d events", n)
+		}
+		if holder := stores[0].leases["house"].server; holder != 0 {
+			t.Errorf("server %d keeps house", holder)
+		}
+		ends[0]()
+		<-ended[0]
+		if _, is := stores[0].leases["house"]; is {
+			t.Error("a server that ends keeps the lease")
+		}
+		if n := expires(); n != 2 || stores[0].leases["house"].server != 1 {
+			t.Errorf("%d events after the other server went on", n)
+		}
+		ready := func(want int) {
+			t.Helper()
+			if got := answerTo(apis[1], newRequest("GET", "/readyz", "", "")).Code; got != want {
+				t.Errorf("ready: %d, want %d", got, want)
+			}
+		}
+		ready(http.StatusOK)
+		for i := range 2 {
+			stores[1].dead.Store(true)
+			time.Sleep(30 * time.Second)
+			ready(http.StatusServiceUnavailable)
+			if n := strings.Count(log.String(), "task="); n != i+1 || strings.Count(log.String(), "task=store") != n {
+				t.Errorf("logged: %s", log.String())
+			}
+			stores[1].dead.Store(false)
+			time.Sleep(flushInterval + time.Millisecond)
+			ready(http.StatusOK)
+		}
+		stop()
+		<-ended[1]
+		for _, s := range shops {
+			s.engine.store.Close()
+		}
+	})
+}
+
+// A frozenServer is a server on which a context of catchUp sees the state of then.
+type frozenServer struct{ *memServer }
+
+type frozenState struct{}
+
+func (s *frozenServer) catchUp(ctx context.Context) (context.Context, error) {
+	ctx, err := s.memServer.catchUp(ctx)
+	if err == nil {
+		err = s.memServer.View(ctx, func(tx Tx) error {
+			ctx = context.WithValue(ctx, frozenState{}, tx)
+			return nil
+		})
+	}
+	return ctx, err
+}
+
+func (s *frozenServer) View(ctx context.Context, fn func(Tx) error) error {
+	if tx, is := ctx.Value(frozenState{}).(Tx); is {
+		return fn(tx)
+	}
+	return s.memServer.View(ctx, fn)
+}
+
+// TestEventsOfServers: who waits for events on one server gets those that another one writes.
+func TestEventsOfServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stores := newSharedMem(2)
+		a, b := twoServers(t, stores[0], &frozenServer{stores[1].(*memServer)}, "2026-03-02T10:00:00Z")
+		a.apply(setup{}.document())
+		c := a.customer("ana")
+		served := b.served()
+		answer := make(chan *httptest.ResponseRecorder, 1)
+		last := len(a.feed(0))
+		go func() { answer <- served.get(fmt.Sprintf("/api/v1/events?after=%d&wait=20", last)) }()
+		time.Sleep(3500 * time.Millisecond)
+		began := time.Now()
+		a.add(c, "5", never)
+		r := <-answer
+		var list struct{ Data []struct{ Type string } }
+		a.ok(json.Unmarshal(r.Body.Bytes(), &list))
+		if len(list.Data) != 1 || time.Since(began) > eventsPoll {
+			t.Errorf("after %v: %s", time.Since(began), r.Body)
+		}
+		for _, s := range stores {
+			s.Close()
+		}
+	})
+}
+
+// TestSessionsOfServers: a session that is used on one server goes on on the other, and when it
+// was last seen never goes back. Each server tells the log-ins that it refused.
+func TestSessionsOfServers(t *testing.T) {
+	t.Parallel()
+	stores := newSharedMem(2)
+	a, b := twoServers(t, stores[0], stores[1], "2026-03-02T10:00:00Z")
+	a.apply(setup{}.document())
+	ana := a.person("ana@ejemplo.mx", roleOwner)
+	m, token := a.enters("ana@ejemplo.mx")
+	for _, s := range []*shop{a, b} {
+		s.engine.sessionLimits.idle = leastIdle
+	}
+	flush := func(s *shop) { s.ok(s.engine.sessionLimits.seen.flush(s.Context(), s.engine.store, s.clock, false)) }
+	began := a.clock
+	for b.clock.sub(began) < time.Hour { // used on b alone
+		for _, d := range []time.Duration{seenEvery - time.Second, time.Second} { // at the last moment before it is stored
+			a.pass(d)
+			b.clock = a.clock
+			if d > time.Second {
+				b.engine.sessionLimits.seen.see(m, b.clock)
+			}
+			flush(b)
+		}
+		if a.pass(leastIdle - seenEvery - time.Second); a.member(token) == nil {
+			t.Fatalf("ended after %v", a.clock.sub(began))
+		}
+		b.clock = a.clock
+		a.ok(a.engine.sweep(a.Context()))
+	}
+	a.engine.sessionLimits.seen.see(m, a.clock)
+	b.pass(30 * time.Second)
+	b.engine.sessionLimits.seen.see(m, b.clock)
+	for _, s := range []*shop{b, a} {
+		s.ok(s.engine.sessionLimits.seen.flush(s.Context(), s.engine.store, s.clock, true))
+	}
+	got := ask(a, func(t *txn) (*session, error) { return get[session](t.Tx, sessionKey(m.hash)) })
+	same(t, "seen", got.SeenAt, b.clock)
+
+	must(b, func(t *txn) (any, error) { return nil, t.people.logOut(m) })
+	if a.member(token) != nil {
+		t.Error("a session that ended on another server goes on")
+	}
+	tries := 0
+	for _, s := range []*shop{a, b} {
+		l := s.logins()
+		for range 3 {
+			l.noteRefused(&claim{user: &user{ID: ana}})
+		}
+		s.ok(l.flush(s.Context(), s.clock, false))
+	}
+	for _, line := range a.audited(auditFilter{}) {
+		var changes []struct{ After int }
+		if _, list, is := strings.Cut(line, auditSessionRefused+" "); is {
+			a.ok(json.Unmarshal([]byte(list), &changes))
+			tries += changes[0].After
+		}
+	}
+	same(t, "refused log-ins", tries, 6)
+}
