@@ -70,8 +70,8 @@ func (s *session) fields(c *coder) {
 const (
 	halfSession  = 10 * time.Minute // how long the code of the second factor is waited for
 	proofHolds   = 10 * time.Minute // how long the password need not be given again
-	seenEvery    = 5 * time.Minute
-	maxAgent     = 200 // characters
+	seenEvery    = 4 * time.Minute  // less than leastIdle: another server may judge by what is stored
+	maxAgent     = 200              // characters
 	deviceLife   = 90 * 24 * time.Hour
 	maxDevices   = 10 // of one user
 	maxSessions  = 50 // of one user and kind

@@ -8,7 +8,7 @@ import (
 )
 
 // TestSessionEnds: a session ends two hours after it was last seen, and twelve after it began.
-// When it was seen is written at most every five minutes.
+// When it was seen is written at most every four minutes.
 // Panel check 11.
 func TestSessionEnds(t *testing.T) {
 	t.Parallel()
