@@ -33,26 +33,35 @@
 // # State that one process keeps
 //
 // Everything that must be exact is in the store. The following is kept in memory
-// and is lost when the process ends:
+// and is lost when the process ends. Of several servers on one database (store.go,
+// sharedStore) each keeps its own, unless it says otherwise:
 //
-//   - the sliding minute of each key's limit (limits.go), of each server its own. What it counts
-//     by day and month is added to the store once a second, and what others count is read then;
-//   - the last requests of each organization, for the panel (requestlog.go);
-//   - the refused requests of each source (sources.go) and its connections (gate.go);
+//   - the sliding minute of each key's limit (limits.go); counts by day and month
+//     are written to the store once a second;
+//   - the last requests of each organization, for the panel, which says so (requestlog.go);
+//   - the refused requests of each source (sources.go) and its connections (gate.go), as
+//     SECURITY.md says;
 //   - the semaphores of large requests (semaphore.go);
-//   - the tries of passwords and of codes (throttle.go), the requests of each session of the
-//     panel in the last minute (panel.go), and when sessions of the panel were last seen
-//     (sessions.go), which is written every 4 minutes;
+//   - the tries of passwords and of codes (throttle.go) and the requests of each session of the
+//     panel in the last minute (panel.go), as SECURITY.md says;
+//   - when sessions of the panel were last seen (sessions.go), which is written every 4 minutes:
+//     the latest moment that any server writes counts;
 //   - which imports are under way (sweep.go);
-//   - the tasks that the panel started, and what came of the last ones (panelserver.go);
-//   - the last attempts of each webhook (deliveries.go); how far its receiver has come is stored;
-//   - refused log-ins that the audit log was not told of (logins.go);
-//   - when the last backups were made and passed on (backup.go, backupafter.go);
-//   - until when no birthday is due (birthdays.go);
+//   - the tasks that the panel started, and what came of the last ones (panelserver.go), as the
+//     panel says;
+//   - the last attempts of each webhook (deliveries.go); how far its receiver has come is stored,
+//     and the server that has its lease delivers;
+//   - which leases it has (leases.go): that of the sweep and the recount, and of webhooks;
+//   - refused log-ins that the audit log was not told of (logins.go): each server adds its own;
+//   - when the last backups were made and passed on (backup.go, backupafter.go): only of a file;
+//   - until when no birthday is due (birthdays.go), which only settings make earlier; when old
+//     events and ended sessions were last looked for (sweep.go);
+//   - who waits for events (eventwaiters.go): a waiter also polls;
 //   - the last verdict on the machine's clock (wallclock.go);
 //   - settings, keys and names of replays that were read before (cache.go,
 //     auth.go, idempotency.go, replayfilter.go). Each file says how its cache stays
-//     current; today all rely on one process having a file open at a time.
+//     current: one process has a file open at a time, and a database tells of other
+//     servers' writes.
 //
 // # What a handler may touch
 //

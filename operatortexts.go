@@ -117,7 +117,7 @@ var operatorTexts = panelTexts{
 	"verify.differences":   {"Diferencias", "Differences"},
 	"verify.failed":        {"No se pudo completar", "It could not be completed"},
 	"verify.ended":         {"%s, en %s", "%s, in %s"},
-	"verify.none":          {"Aquí no se ha verificado nada desde que arrancó el servidor.", "Nothing has been verified here since the server started."},
+	"verify.none":          {"Este servidor no ha verificado nada desde que arrancó.", "This server has verified nothing since it started."},
 	"verify.digests":       {"Huellas", "Digests"},
 	"verify.digests.about": {"Dicen lo que había en cada libro. Guarda el archivo fuera del servidor: sello verify -since comprueba con él que nada de entonces falta ni ha cambiado.", "They say what was in each ledger. Keep the file away from the server: with it sello verify -since checks that nothing of then is missing or has changed."},
 	"verify.digests.file":  {"Descargar las huellas", "Download the digests"},

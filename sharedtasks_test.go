@@ -39,6 +39,9 @@ func (s *beforeUpdates) Update(ctx context.Context, fn func(Tx) error) error {
 	return s.memServer.Update(ctx, fn)
 }
 
+// takeLease gives every lease: what two servers do under one must be right.
+func (*beforeUpdates) takeLease(context.Context, string) (bool, error) { return true, nil }
+
 // TestSweepsOfServers: what two servers do at the same moment is done once. Each time that one has
 // seen what there is to do, the other one does all of it first.
 func TestSweepsOfServers(t *testing.T) {
@@ -56,7 +59,7 @@ func TestSweepsOfServers(t *testing.T) {
 	lived := func(both bool) outcome {
 		stores := newSharedMem(2)
 		one := &beforeUpdates{memServer: stores[0].(*memServer)}
-		a, b := twoServers(t, one, stores[1], "2026-03-02T10:00:00Z")
+		a, b := twoServers(t, one, &beforeUpdates{memServer: stores[1].(*memServer)}, "2026-03-02T10:00:00Z")
 		a.apply(setup{program: rules, also: voucher}.document())
 		var all []id
 		for i := range 3 {

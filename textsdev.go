@@ -23,7 +23,7 @@ var developmentTexts = panelTexts{
 
 	"reference.sub": {"Qué se puede pedir a %s, con líneas de curl para esta dirección.", "What %s can be asked for, with curl lines for this address."},
 
-	"requests.sub":       {"Las últimas de las claves de esta organización, desde que arrancó el servidor. Están solo en memoria, sin lo que se envió.", "The latest of this organization's keys, since the server started. They are in memory alone, without what was sent."},
+	"requests.sub":       {"Las últimas que este servidor recibió con claves de esta organización, desde que arrancó. Están solo en memoria, sin lo que se envió.", "The latest that this server got with this organization's keys, since it started. They are in memory alone, without what was sent."},
 	"requests.key":       {"Clave", "Key"},
 	"requests.class":     {"Estado", "Status"},
 	"requests.code":      {"Error", "Error"},
