@@ -234,7 +234,7 @@ func TestWebhookDeliveries(t *testing.T) {
 	sender := newDeliverer(s.engine, loopback[:], slog.New(slog.DiscardHandler))
 	d.panelShop.panel.hooks = sender
 	must(s, func(t *txn) ([]byte, error) { return t.webhooks.newSecret("crm") })
-	shows("before the first", tr(speaking("es"), "deliveries.none"), "desde que arrancó el servidor")
+	shows("before the first", tr(speaking("es"), "deliveries.none"), "de este servidor desde que arrancó")
 	round := func() {
 		t.Helper()
 		_, err := sender.round(t.Context(), hook, sender.turnOf(hook))

@@ -250,7 +250,7 @@ func webhookWhy(lang language, why string) string {
 var webhookTexts = panelTexts{
 	"title.deliveries":   {"Entregas", "Deliveries"},
 	"deliveries.last":    {"Últimas entregas", "Last deliveries"},
-	"deliveries.since":   {"Las últimas 20 desde que arrancó el servidor, el %s: están solo en su memoria.", "The last 20 since the server started, on %s: they are in its memory alone."},
+	"deliveries.since":   {"Las últimas 20 de este servidor desde que arrancó, el %s: están solo en su memoria.", "The last 20 of this server since it started, on %s: they are in its memory alone."},
 	"deliveries.unknown": {"Este servidor no las recuerda.", "This server does not remember them."},
 	"deliveries.none":    {"Todavía no hay ninguna.", "There is none yet."},
 	"deliveries.event":   {"Evento", "Event"},

@@ -477,6 +477,9 @@ func TestSessionsOfServers(t *testing.T) {
 			if d > time.Second {
 				b.engine.sessionLimits.seen.see(m, b.clock)
 			}
+			if a.member(token) == nil {
+				t.Fatalf("ended after %v, before it was stored", a.clock.sub(began))
+			}
 			flush(b)
 		}
 		if a.pass(leastIdle - seenEvery - time.Second); a.member(token) == nil {
