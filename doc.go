@@ -37,7 +37,7 @@
 // sharedStore) each keeps its own, unless it says otherwise:
 //
 //   - the sliding minute of each key's limit (limits.go); counts by day and month
-//     are written to the store once a second;
+//     are written to the store once a second, to which each server adds its share;
 //   - the last requests of each organization, for the panel, which says so (requestlog.go);
 //   - the refused requests of each source (sources.go) and its connections (gate.go), as
 //     SECURITY.md says;
@@ -46,7 +46,7 @@
 //     panel in the last minute (panel.go), as SECURITY.md says;
 //   - when sessions of the panel were last seen (sessions.go), which is written every 4 minutes:
 //     the latest moment that any server writes counts;
-//   - which imports are under way (sweep.go);
+//   - which imports are under way (sweep.go): a lease has the sweeps of other servers wait;
 //   - the tasks that the panel started, and what came of the last ones (panelserver.go), as the
 //     panel says;
 //   - the last attempts of each webhook (deliveries.go); how far its receiver has come is stored,
