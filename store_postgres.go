@@ -125,6 +125,9 @@ func (s *postgresStore) begin(after batch) (batch, error) {
 		before = after.turn
 	}
 	turn, err := s.db.Begin(before)
+	if errors.Is(err, postgres.ErrTurnLost) {
+		return nil, errTurnLost
+	}
 	if err != nil {
 		return nil, databaseError(err)
 	}

@@ -62,7 +62,8 @@ var errTurnLost = errors.New("store: others have written")
 // answers every update with errUnavailable and sends the error on failed.
 type writeQueue struct {
 	// begin is called by the writer only. The batch will be stored after the other one, which is
-	// being stored; nil: there is none.
+	// being stored; nil: there is none. errTurnLost says that others have written since that one
+	// began: no batch can begin before its outcome is known.
 	begin func(after batch) (batch, error)
 
 	mu      sync.RWMutex // read-locked to send on waiting, locked to close it
@@ -330,7 +331,12 @@ func (q *writeQueue) take(c *queuedCall, ok bool) {
 // place runs an update in the open group, which it opens if there is none.
 func (q *writeQueue) place(c *queuedCall) {
 	if q.open == nil {
-		if err := q.openGroup(); err != nil {
+		err := q.openGroup()
+		for err == errTurnLost && q.storing != nil { // nothing can be put on top of it any more
+			q.settle(<-q.outcomes)
+			err = q.openGroup()
+		}
+		if err != nil {
 			(&group{calls: []*queuedCall{c}}).answer(err)
 			return
 		}

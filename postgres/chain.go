@@ -117,8 +117,7 @@ func (c *chain) put(key string, v value) {
 // is closed once the head is known here too: it is the commit of this process that is under way.
 func (c *chain) learn(h, before Head) (landed <-chan struct{}) {
 	c.mu.Lock()
-	isOwn := h.ID == c.sent || h.ID == c.own[h.N%int64(len(c.own))]
-	if h.Is(c.head) || isOwn || before.N <= h.N && h.N < c.head.N { // the last was read earlier than what is known
+	if h.Is(c.head) || h.ID == c.sent || before.N <= h.N && h.N < c.head.N { // the last was read earlier than what is known
 		if h.ID == c.sent {
 			landed = c.landed
 		}

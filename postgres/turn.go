@@ -19,11 +19,15 @@ type Turn struct {
 // Begin begins a turn. after, if not nil, is the turn before, which is being committed: what it
 // changes is to be laid over what this one reads. Only one goroutine begins turns. Between two
 // calls it may have run functions on what others have changed since, so OnOthers tells of that
-// here once more.
+// here once more. It fails with ErrTurnLost if others have committed since the turn before began:
+// whether that is stored is not known yet, and the state may have it already.
 func (db *DB) Begin(after *Turn) (*Turn, error) {
 	head, epoch, err := db.last()
 	if err != nil {
 		return nil, err
+	}
+	if after != nil && after.epoch != epoch {
+		return nil, ErrTurnLost
 	}
 	if epoch != db.turnEpoch {
 		db.turnEpoch = epoch
