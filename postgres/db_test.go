@@ -639,3 +639,44 @@ func with(t *testing.T, dsn string, change func(*url.URL)) string {
 	change(u)
 	return u.String()
 }
+
+// TestOvertaken begins a turn on top of one that is under way. Once others are known to have
+// committed, that cannot be: the state may have what the first one writes, or lack it.
+func TestOvertaken(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	db, other := open(t, dsn), open(t, dsn)
+	first, err := db.Begin(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	second, err := db.Begin(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.Close()
+	if _, err := other.commit(head(t, other), newID(), false, changes("a", "1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Begin(first); err != ErrTurnLost {
+		t.Errorf("a turn begins on top of one that was overtaken: %v", err)
+	}
+	if err := first.Commit(false, changes("a", "2")); err != ErrTurnLost {
+		t.Errorf("the one that was overtaken is stored: %v", err)
+	}
+	third, err := db.Begin(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if value, _, err := third.Get([]byte("a")); string(value) != "1" || err != nil {
+		t.Errorf("the next one reads %q, %v", value, err)
+	}
+	if err := third.Commit(false, changes("a", "3")); err != nil {
+		t.Error(err)
+	}
+	check(t, db, "a=3 ")
+}
