@@ -372,6 +372,7 @@ func (s *shop) compareRedemptions(f redemptionFilter, p page, n int) {
 	s.Helper()
 	var want, got []string
 	ask(s, func(t *txn) (any, error) {
+		want = nil // it runs twice
 		for seq := uint64(n); seq > 0; seq-- {
 			x, err := t.rewards.redemptionAt(seq)
 			if err != nil {
@@ -391,6 +392,7 @@ func (s *shop) compareRedemptions(f redemptionFilter, p page, n int) {
 	})
 	total := ask(s, func(t *txn) (int, error) {
 		list, total, err := t.rewards.findRedemptions(f, p)
+		got = nil
 		for _, x := range list {
 			got = append(got, x.Code)
 		}
