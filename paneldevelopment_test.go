@@ -488,6 +488,7 @@ func TestRequestLog(t *testing.T) {
 
 // TestRequestLogAllocates checks that the log costs a request no allocation.
 func TestRequestLogAllocates(t *testing.T) {
+	skipRace(t) // which allocates by chance
 	s := newShop(t, setup{}).served()
 	r := httptest.NewRequest("GET", fmt.Sprintf("/api/v1/points/customers/%s/balance", s.shop.customer("ana")), nil)
 	r.Header.Set("Authorization", "Bearer "+s.key)

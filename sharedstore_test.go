@@ -131,6 +131,16 @@ func (s *memServer) takeLease(_ context.Context, name string) (bool, error) {
 	return true, nil
 }
 
+// holder is the server that has taken a lease; -1 if it was given back, or never taken.
+func (s *sharedMem) holder(name string) int {
+	s.leasing.Lock()
+	defer s.leasing.Unlock()
+	if l, is := s.leases[name]; is {
+		return l.server
+	}
+	return -1
+}
+
 func (s *memServer) dropLease(_ context.Context, name string) error {
 	s.leasing.Lock()
 	defer s.leasing.Unlock()

@@ -375,10 +375,10 @@ func TestHouseOfServers(t *testing.T) {
 		}
 		ends[0]()
 		<-ended[0]
-		if _, is := stores[0].leases["house"]; is {
+		if stores[0].holder("house") >= 0 {
 			t.Error("a server that ends keeps the lease")
 		}
-		if n := expires(); n != 2 || stores[0].leases["house"].server != 1 {
+		if n := expires(); n != 2 || stores[0].holder("house") != 1 {
 			t.Errorf("%d events after the other server went on", n)
 		}
 		ready := func(want int) {
