@@ -370,7 +370,7 @@ func TestHouseOfServers(t *testing.T) {
 		if n := expires(); n != 1 {
 			t.Errorf("%d events", n)
 		}
-		if holder := stores[0].leases["house"].server; holder != 0 {
+		if holder := stores[0].holder("house"); holder != 0 {
 			t.Errorf("server %d keeps house", holder)
 		}
 		ends[0]()
