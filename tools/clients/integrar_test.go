@@ -43,7 +43,7 @@ var (
 Vale de \$50: código ([A-Z0-9]{4}-[A-Z0-9]{4}), saldo (\d+)
 Descontar 50
 $`)
-	tooFew  = regexp.MustCompile(`^Venta T-1002: 0 puntos, saldo \d+\nFaltan puntos: 100 y hay \d+\n$`)
+	tooFew  = regexp.MustCompile(`^(?:Cliente nuevo: \S+\n)?Venta T-1002: 0 puntos, saldo \d+\nFaltan puntos: 100 y hay \d+\n$`)
 	refused = regexp.MustCompile(`El número de teléfono no es válido \(phone_invalid, solicitud [A-Z0-9]+\)`)
 )
 
@@ -91,7 +91,7 @@ func TestIntegrar(t *testing.T) {
 				t.Errorf("the same ticket again left %+v, and before there was %+v", d, once)
 			}
 
-			poor, err := run("3312345678", "1", "T-1002") // a customer of the demo, with 50 points and some
+			poor, err := run("3399990001", "1", "T-1002") // a new customer, with the points of the welcome
 			if err != nil || !tooFew.MatchString(poor) {
 				t.Errorf("with too few points: %v\n%s", err, poor)
 			}
