@@ -199,6 +199,17 @@ func (s *server) caller(r *http.Request) (id, error) {
 	return known.organization, nil
 }
 
+// addressed returns whose customer a request is about.
+func (s *server) addressed(r *http.Request) (organization, customer id, err error) {
+	if organization, err = s.caller(r); err != nil {
+		return organization, customer, err
+	}
+	if customer, err = parseID(r.PathValue("id")); err != nil {
+		err = notFound
+	}
+	return organization, customer, err
+}
+
 type balance struct {
 	CustomerID     string    `json:"customerId"`
 	Balance        int64     `json:"balance"`
@@ -207,14 +218,9 @@ type balance struct {
 }
 
 func (s *server) balance(w http.ResponseWriter, r *http.Request) {
-	organization, err := s.caller(r)
+	organization, customer, err := s.addressed(r)
 	if err != nil {
 		refuse(w, err)
-		return
-	}
-	customer, err := parseID(r.PathValue("id"))
-	if err != nil {
-		refuse(w, notFound)
 		return
 	}
 	b := balance{CustomerID: customer.String(), AsOf: time.Now().UTC()}
@@ -245,14 +251,9 @@ type movement struct {
 }
 
 func (s *server) add(w http.ResponseWriter, r *http.Request) {
-	organization, err := s.caller(r)
+	organization, customer, err := s.addressed(r)
 	if err != nil {
 		refuse(w, err)
-		return
-	}
-	customer, err := parseID(r.PathValue("id"))
-	if err != nil {
-		refuse(w, notFound)
 		return
 	}
 	name := r.Header.Get("Idempotency-Key")
