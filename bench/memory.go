@@ -17,15 +17,11 @@ import (
 func (b *bench) memory(ctx context.Context, _ func(...string) bool) error {
 	d := b.main
 	x := row{ID: "10", Work: fmt.Sprintf("memory with %s customers: at rest; under full load", count(d.customers)), Target: "≤ 64 MB; ≤ 256 MB", Figure: "–", Met: notMeasured}
-	p, err := d.serve(ctx)
-	if err != nil {
-		return err
-	}
-	rest, most, span, err := b.memoryOf(ctx, d, p)
+	rest, most, span, err := b.memoryOf(ctx, d)
 	if errors.Is(err, errNotHere) {
 		x.Note = err.Error()
 		b.add(x)
-		return p.stop()
+		return nil
 	} else if err != nil {
 		return err
 	}
@@ -34,7 +30,7 @@ func (b *bench) memory(ctx context.Context, _ func(...string) bool) error {
 	x.Note = memoryNote(span)
 	x.Values = map[string]any{"restBytes": rest, "loadBytes": most}
 	b.add(x)
-	return p.stop()
+	return nil
 }
 
 const (
@@ -47,9 +43,19 @@ func memoryNote(span time.Duration) string {
 		connections, connections, span.Round(time.Second/10))
 }
 
-// memoryOf measures the memory of a server that has just been started: at rest, and the most of it
-// under a load that lasts for a span.
-func (b *bench) memoryOf(ctx context.Context, d *dataset, p *process) (rest, most int64, span time.Duration, err error) {
+// memoryOf starts a server and measures its memory: at rest, and the most of it under a load that
+// lasts for a span.
+func (b *bench) memoryOf(ctx context.Context, d *dataset) (rest, most int64, span time.Duration, err error) {
+	p, err := d.serve(ctx)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	rest, most, span, err = b.memoryIn(ctx, d, p)
+	return rest, most, span, errors.Join(err, p.stop())
+}
+
+// memoryIn is memoryOf for a server that has just been started.
+func (b *bench) memoryIn(ctx context.Context, d *dataset, p *process) (rest, most int64, span time.Duration, err error) {
 	if _, _, err := p.memory(); err != nil {
 		return 0, 0, 0, err
 	}

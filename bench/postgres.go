@@ -243,19 +243,12 @@ func (b *bench) memoryBeside(ctx context.Context, d *dataset) error {
 	var texts []string
 	x.Values = map[string]any{}
 	for _, of := range []*dataset{b.main, d} { // PostgreSQL's is the last
-		p, err := of.serve(ctx)
-		if err != nil {
-			return err
-		}
-		rest, most, span, err := b.memoryOf(ctx, of, p)
+		rest, most, span, err := b.memoryOf(ctx, of)
 		if errors.Is(err, errNotHere) {
 			x.Note = err.Error()
 			b.add(x)
-			return p.stop()
+			return nil
 		} else if err != nil {
-			return err
-		}
-		if err := p.stop(); err != nil {
 			return err
 		}
 		texts = append(texts, megabytes(rest)+"; "+megabytes(most))
