@@ -202,7 +202,7 @@ func (db *DB) last() (Head, uint64, error) {
 	}
 	_, err := db.Head(context.Background()) // learns it
 	if err == nil && doubts {               // the head may be one of them, and not be safe yet
-		err = db.Barrier(context.Background())
+		err = db.barrier(context.Background())
 	}
 	if err != nil {
 		return head, epoch, c.silent(err)

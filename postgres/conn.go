@@ -157,13 +157,13 @@ type trip struct {
 
 func (c *conn) trip() *trip { return &trip{conn: c} }
 
-var binary1 = []int16{1} // all parameters, and all results, are in binary format
+var inBinary = []int16{1} // all parameters, and all results, are in binary format
 
 func (t *trip) add(s *statement, params ...[]byte) *trip {
 	if t.conn.prepared && !t.conn.db.unprepared.Load() {
-		t.batch.ExecPrepared(s.name, params, binary1, binary1)
+		t.batch.ExecPrepared(s.name, params, inBinary, inBinary)
 	} else {
-		t.batch.ExecParams(s.text, params, s.params, binary1, binary1)
+		t.batch.ExecParams(s.text, params, s.params, inBinary, inBinary)
 	}
 	return t
 }

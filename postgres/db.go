@@ -373,7 +373,7 @@ func (db *DB) settled(next Head) (Head, error) {
 		return err
 	})
 	if err == nil && string(id) == string(next.ID[:]) {
-		if err = db.Barrier(context.Background()); err == nil {
+		if err = db.barrier(context.Background()); err == nil {
 			return next, nil
 		}
 	}
@@ -386,15 +386,15 @@ func (db *DB) settled(next Head) (Head, error) {
 	return Head{}, ErrTurnLost
 }
 
-// Barrier returns once everything that can be read is as safe as an acknowledged commit. After a
+// barrier returns once everything that can be read is as safe as an acknowledged commit. After a
 // crash, or where a connection was ended while its commit waited for a standby, there may be
 // commits that only this server has. A commit of its own waits for all before it.
-func (db *DB) Barrier(ctx context.Context) error {
+func (db *DB) barrier(ctx context.Context) error {
 	_, err := db.write(ctx, func(t *trip) { t.add(sqlBarrier, []byte("barrier"), db.me[:]) })
 	return err
 }
 
-// A commit is the message of a Commit.
+// A commit is what DB.commit sends.
 type commit struct {
 	turn         [][]byte
 	keys, values [][]byte
@@ -443,12 +443,12 @@ func (db *DB) Trim(ctx context.Context) error {
 // TakeLease takes a lease or makes it last for another 10 seconds. It returns false if somebody
 // else has it.
 func (db *DB) TakeLease(ctx context.Context, name string) (mine bool, err error) {
-	rows, err := db.write(ctx, func(t *trip) { t.add(sqlTakeHold, []byte(name), db.me[:]) })
+	rows, err := db.write(ctx, func(t *trip) { t.add(sqlTakeLease, []byte(name), db.me[:]) })
 	return err == nil && len(rows[0]) == 1, err
 }
 
 // DropLease gives a lease back.
 func (db *DB) DropLease(ctx context.Context, name string) error {
-	_, err := db.write(ctx, func(t *trip) { t.add(sqlLetGo, []byte(name), db.me[:]) })
+	_, err := db.write(ctx, func(t *trip) { t.add(sqlDropLease, []byte(name), db.me[:]) })
 	return err
 }

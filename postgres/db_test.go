@@ -64,7 +64,7 @@ func contents(t testing.TB, s *Snapshot) (all string) {
 
 func check(t testing.TB, db *DB, want string) {
 	t.Helper()
-	s := db.Snapshot(t.Context())
+	s := db.snapshot(t.Context())
 	defer s.Close()
 	if got := contents(t, s); got != want {
 		t.Errorf("there is %q, want %q", got, want)
@@ -79,7 +79,7 @@ func TestCommit(t *testing.T) {
 	if err != nil || second.N != first.N+1 || second.Settings != first.Settings || !head(t, db).Is(second) {
 		t.Fatalf("%v after %v: %v", second, first, err)
 	}
-	before := db.Snapshot(t.Context())
+	before := db.snapshot(t.Context())
 	defer before.Close()
 	if value, ok, err := before.Get([]byte("b")); !ok || value == nil || len(value) > 0 || err != nil {
 		t.Errorf("an empty value is %v, %v, %v", value, ok, err)
@@ -136,7 +136,7 @@ func TestHeadGone(t *testing.T) {
 // turn was lost.
 func addTo(db *DB, key string) (n uint64, losses int, err error) {
 	for ; ; losses++ {
-		s := db.Snapshot(context.Background())
+		s := db.snapshot(context.Background())
 		value, _, err := s.Get([]byte(key))
 		at, headErr := s.Head()
 		s.Close()
@@ -327,7 +327,7 @@ func TestRestart(t *testing.T) {
 	time.Sleep(200 * time.Millisecond)
 	close(stop)
 	answered := <-counted
-	s := db.Snapshot(t.Context())
+	s := db.snapshot(t.Context())
 	defer s.Close()
 	value, _, err := s.Get([]byte("n"))
 	if err != nil {
@@ -387,7 +387,7 @@ func TestScan(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys := slices.Sorted(maps.Keys(entries))
-	s := db.Snapshot(t.Context())
+	s := db.snapshot(t.Context())
 	defer s.Close()
 	for round := range 60 {
 		lo, hi := keys[rng.IntN(len(keys))], keys[rng.IntN(len(keys))]
@@ -485,7 +485,7 @@ func TestFill(t *testing.T) {
 	if err := db.Fill(t.Context(), some(1), checkSome(1)); err != ErrNotEmpty {
 		t.Errorf("a second time: %v", err)
 	}
-	s := db.Snapshot(t.Context())
+	s := db.snapshot(t.Context())
 	defer s.Close()
 	if err := checkSome(10_000)(s); err != nil {
 		t.Error(err)
@@ -679,4 +679,28 @@ func TestOvertaken(t *testing.T) {
 		t.Error(err)
 	}
 	check(t, db, "a=3 ")
+}
+
+// TestViewPanics: a View whose function panics gives its connection back.
+func TestViewPanics(t *testing.T) {
+	t.Parallel()
+	db := open(t, pgtest.DSN(t))
+	for range 3 * cap(db.readers.tokens) {
+		func() {
+			defer func() { recover() }()
+			db.View(t.Context(), func(s *State) error {
+				if _, _, err := s.Get([]byte(fmt.Sprint(rand.Uint64()))); err != nil {
+					t.Error(err)
+				}
+				panic("a fault of fn")
+			})
+		}()
+	}
+	err := db.View(t.Context(), func(s *State) error {
+		_, _, err := s.Get([]byte("another"))
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }

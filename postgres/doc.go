@@ -30,4 +30,8 @@
 //
 // A Snapshot is a read-only REPEATABLE READ transaction. It reads the head with its first
 // entries, so that its reader knows which commit it sees.
+//
+// What a server has read it keeps, as of the last commit that it knows of (chain). A State is
+// read from there, once the database was asked whether that is still the last one, and from a
+// snapshot where something is missing. A Turn reads the same, without asking: its commit will tell.
 package postgres

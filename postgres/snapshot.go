@@ -21,12 +21,12 @@ type Snapshot struct {
 	err  error // of an earlier read; no other can be made
 }
 
-// Snapshot returns a snapshot of the state at its first read.
-func (db *DB) Snapshot(ctx context.Context) *Snapshot {
+// snapshot returns a snapshot of the state at its first read.
+func (db *DB) snapshot(ctx context.Context) *Snapshot {
 	return &Snapshot{db: db, ctx: ctx, pool: &db.readers}
 }
 
-// committerSnapshot is Snapshot for the one who commits. It does not wait for other readers'
+// committerSnapshot is snapshot for the one who commits. It does not wait for other readers'
 // connections.
 func (db *DB) committerSnapshot() *Snapshot {
 	return &Snapshot{db: db, ctx: context.Background(), pool: &db.writers}

@@ -24,20 +24,21 @@ func (db *DB) View(ctx context.Context, fn func(*State) error) error {
 			return err
 		}
 	}
+	moved, err := db.look(ctx, fn)
+	if moved { // what is not known comes from a snapshot: its state is the one to read, from the beginning
+		return db.ViewOnce(ctx, fn)
+	}
+	return err
+}
+
+// look runs fn with the last state that is known, and reports whether that could not be read to
+// the end.
+func (db *DB) look(ctx context.Context, fn func(*State) error) (moved bool, err error) {
 	s := db.state(ctx)
-	s.head = s.before
-	err := fn(s)
-	s.snap.Close()
-	if !s.moved {
-		return err
-	}
-	// What is not known comes from a snapshot. So its state is the one to read, from the beginning.
-	s = db.state(ctx)
 	defer s.snap.Close()
-	if err := s.sees(); err != nil {
-		return err
-	}
-	return fn(s)
+	s.head = s.before
+	err = fn(s)
+	return s.moved, err
 }
 
 // ViewOnce runs fn once, with a state of after its call, from a snapshot.
@@ -51,7 +52,7 @@ func (db *DB) ViewOnce(ctx context.Context, fn func(*State) error) error {
 }
 
 func (db *DB) state(ctx context.Context) *State {
-	s := &State{db: db, snap: db.Snapshot(ctx)}
+	s := &State{db: db, snap: db.snapshot(ctx)}
 	s.before, s.epoch = db.chain.now()
 	return s
 }

@@ -58,18 +58,18 @@ VALUES ($1, $2, $3, (SELECT id FROM sello_log WHERE part = $1 AND n = $4 AND id 
 ON CONFLICT (k) DO UPDATE SET v = excluded.v`, typeBytes2, typeBytes2)
 	sqlDelete = newStatement(`DELETE FROM sello_kv WHERE k = ANY ($1::bytea[])`, typeBytes2)
 
-	sqlGet      = newStatement(`SELECT v FROM sello_kv WHERE k = $1`, typeBytes)
-	sqlUp       = newStatement(`SELECT k, v FROM sello_kv WHERE k >= $1 AND k < $2 ORDER BY k LIMIT $3`, typeBytes, typeBytes, typeInt8)
-	sqlUpAll    = newStatement(`SELECT k, v FROM sello_kv WHERE k >= $1 ORDER BY k LIMIT $2`, typeBytes, typeInt8)
-	sqlDown     = newStatement(`SELECT k, v FROM sello_kv WHERE k >= $1 AND k < $2 ORDER BY k DESC LIMIT $3`, typeBytes, typeBytes, typeInt8)
-	sqlDownAll  = newStatement(`SELECT k, v FROM sello_kv WHERE k >= $1 ORDER BY k DESC LIMIT $2`, typeBytes, typeInt8)
-	sqlTakeHold = newStatement(`INSERT INTO sello_lease (name, holder, until) VALUES ($1, $2, now() + '10s')
+	sqlGet       = newStatement(`SELECT v FROM sello_kv WHERE k = $1`, typeBytes)
+	sqlUp        = newStatement(`SELECT k, v FROM sello_kv WHERE k >= $1 AND k < $2 ORDER BY k LIMIT $3`, typeBytes, typeBytes, typeInt8)
+	sqlUpAll     = newStatement(`SELECT k, v FROM sello_kv WHERE k >= $1 ORDER BY k LIMIT $2`, typeBytes, typeInt8)
+	sqlDown      = newStatement(`SELECT k, v FROM sello_kv WHERE k >= $1 AND k < $2 ORDER BY k DESC LIMIT $3`, typeBytes, typeBytes, typeInt8)
+	sqlDownAll   = newStatement(`SELECT k, v FROM sello_kv WHERE k >= $1 ORDER BY k DESC LIMIT $2`, typeBytes, typeInt8)
+	sqlTakeLease = newStatement(`INSERT INTO sello_lease (name, holder, until) VALUES ($1, $2, now() + '10s')
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
 WHERE sello_lease.until < now() OR sello_lease.holder = excluded.holder RETURNING name`, typeText, typeBytes)
 	sqlBarrier = newStatement(`INSERT INTO sello_lease (name, holder, until) VALUES ($1, $2, now())
 ON CONFLICT (name) DO UPDATE SET until = excluded.until`, typeText, typeBytes)
-	sqlLetGo = newStatement(`DELETE FROM sello_lease WHERE name = $1 AND holder = $2`, typeText, typeBytes)
-	sqlTrim  = newStatement(`DELETE FROM sello_log WHERE part = $1 AND n <= $2 AND at < now() - interval '1 hour'`, typeInt4, typeInt8)
+	sqlDropLease = newStatement(`DELETE FROM sello_lease WHERE name = $1 AND holder = $2`, typeText, typeBytes)
+	sqlTrim      = newStatement(`DELETE FROM sello_log WHERE part = $1 AND n <= $2 AND at < now() - interval '1 hour'`, typeInt4, typeInt8)
 )
 
 // Parameters, in PostgreSQL's binary format.
