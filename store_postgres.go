@@ -158,7 +158,7 @@ func (s *postgresStore) hold(ctx context.Context, fn func(Tx) error) error {
 }
 
 func (s *postgresStore) writeFile(ctx context.Context, path string) (*disk.Copy, error) {
-	return viewStore(ctx, s, func(tx Tx) (*disk.Copy, error) {
+	return viewLong(ctx, s, func(tx Tx) (*disk.Copy, error) {
 		return disk.Build(ctx, path, 0, func() iter.Seq2[Entry, error] { return tx.Scan(nil, nil, false) }, s.dense)
 	})
 }

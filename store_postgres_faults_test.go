@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"sello/postgres"
 	"sello/postgres/pgtest"
 )
 
@@ -46,13 +45,7 @@ func newFaultyFloor(t *testing.T, seed uint64, settings ...string) *faultyFloor 
 			end := []pgtest.End{pgtest.Reset, pgtest.Close}[rnd.IntN(2)]
 			return pgtest.Fault{At: at, End: end, Delay: time.Duration(rnd.IntN(20)) * time.Millisecond}
 		})
-		db, err := postgres.Open(t.Context(), proxy.DSN(), postgres.Options{Create: true, Name: "sello"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := newPostgresStore(db)
-		s.setting = isSetting[string]
-		stores = append(stores, s)
+		stores = append(stores, openTestPostgres(t, proxy.DSN()))
 	}
 	f := &faultyFloor{floor: newFloor(t, stores), cluster: cluster}
 	k, err := f.admins[0].createKey(t.Context(), keyRequest{Org: "cafe-luna", Name: "x", RateLimit: 10_000_000})

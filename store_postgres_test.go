@@ -27,7 +27,9 @@ func openTestPostgres(t testing.TB, dsn string) *postgresStore {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newPostgresStore(db)
+	s := newPostgresStore(db)
+	s.setting = isSetting[string]
+	return s
 }
 
 func TestPostgresStore(t *testing.T) {
@@ -135,9 +137,7 @@ func mustName(t *testing.T, address string) string {
 func servers(t *testing.T, n int) (list []Store) {
 	dsn := pgtest.DSN(t)
 	for range n {
-		s := openTestPostgres(t, dsn)
-		s.setting = isSetting[string]
-		list = append(list, s)
+		list = append(list, openTestPostgres(t, dsn))
 	}
 	return list
 }
