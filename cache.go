@@ -21,10 +21,12 @@ import (
 // A watchedStore is a Store that counts the updates which write settings.
 type watchedStore struct {
 	Store
-	shared       sharedStore   // the same, if other processes may write to it; nil: none does
-	begun, ended atomic.Uint64 // how many such updates, whatever their outcome
-	refusing     atomic.Bool   // whether the store took no write when it was last asked to
-	away         atomic.Bool   // whether it did not answer the last keepUp
+	shared       sharedStore    // the same, if other processes may write to it; nil: none does
+	begun, ended atomic.Uint64  // how many such updates, whatever their outcome
+	refusing     atomic.Bool    // whether the store took no write when it was last asked to
+	away         atomic.Bool    // whether it did not answer the last keepUp
+	current      func(Tx) error // returns an error if its schema is another one by now; nil: it cannot be
+	others, seen atomic.Uint64  // how often others wrote settings, and how often when current was last asked
 	keys         keyIndex
 	slices       knownSlices  // of replays
 	eventWaiters eventWaiters // of events
@@ -55,6 +57,7 @@ func isShared(s Store) bool {
 func (s *watchedStore) othersWrote(settings bool) {
 	s.slices.others.Add(1)
 	if settings {
+		s.others.Add(1)
 		s.keys.others.Add(1)
 		s.begun.Add(1)
 		s.ended.Add(1)
@@ -120,7 +123,7 @@ func (s *watchedStore) version() version {
 }
 
 func (s *watchedStore) Update(ctx context.Context, fn func(Tx) error) error {
-	u := &watchedUpdate{store: s, fn: fn}
+	u := &watchedUpdate{store: s, fn: s.guarded(fn)}
 	defer u.end()
 	err := s.Store.Update(ctx, u.run)
 	switch {
@@ -133,14 +136,35 @@ func (s *watchedStore) Update(ctx context.Context, fn func(Tx) error) error {
 	return err
 }
 
+func (s *watchedStore) View(ctx context.Context, fn func(Tx) error) error {
+	return s.Store.View(ctx, s.guarded(fn))
+}
+
 // ViewLong calls the store's ViewLong, or its View if it has none.
 func (s *watchedStore) ViewLong(ctx context.Context, fn func(Tx) error) error {
-	return longView(s.Store)(ctx, fn)
+	return longView(s.Store)(ctx, s.guarded(fn))
 }
 
 // ViewOnce calls the store's ViewOnce, or its View if that runs a function once.
 func (s *watchedStore) ViewOnce(ctx context.Context, fn func(Tx) error) error {
-	return onceView(s.Store)(ctx, fn)
+	return onceView(s.Store)(ctx, s.guarded(fn))
+}
+
+// guarded returns a function of a transaction that is not run any more once another process has
+// changed the schema.
+func (s *watchedStore) guarded(fn func(Tx) error) func(Tx) error {
+	if s.shared == nil || s.current == nil {
+		return fn
+	}
+	return func(tx Tx) error {
+		if others := s.others.Load(); others != s.seen.Load() {
+			if err := s.current(tx); err != nil {
+				return err
+			}
+			s.seen.Store(others)
+		}
+		return fn(tx)
+	}
 }
 
 // tryWrite finds out whether a store that refuses writes, for lack of space or the

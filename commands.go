@@ -213,6 +213,7 @@ func runMigrate(ctx context.Context, c *invocation) error {
 	if _, used := overSocket(c.db); used {
 		return inUseErrorf("%s: un servidor lo tiene abierto: ya es del esquema %d", c.db, schemaVersion)
 	}
+	c.migrates = true
 	store, _, done, err := c.openMigrated(ctx, disk.Options{MustExist: true}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err

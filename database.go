@@ -40,7 +40,6 @@ var (
 	errDatabaseForeign   = errors.New("database: has tables named as those of sello, with other columns")
 	errDatabaseEmpty     = errors.New("database: has no tables of sello")
 	errNotEmpty          = errors.New("database: has entries already")
-	errDatabaseInUse     = errors.New("database: another sello writes to it")
 )
 
 // isDatabase reports whether -db names a database. If not, it is the path of a file.

@@ -109,6 +109,7 @@ type invocation struct {
 	made     string // path of the data file, if the command made it
 	readOnly bool   // write nothing to the file, nor beside it
 	noCopy   bool   // migrate without a copy of the file
+	migrates bool   // migrate a database too
 	memSize  int    // size of the memtables, as in disk.Options
 }
 

@@ -113,8 +113,8 @@ var tables = [manyTables]struct {
 	name   string
 	traits trait
 }{
-	tableVersion:               {"v", "schema version", primary},               // schema.go
-	tableWriter:                {"v 'w'", "sello that wrote the file last", 0}, // its version (lastsello.go)
+	tableVersion:               {"v", "schema version", primary | setting},           // schema.go
+	tableWriter:                {"v 'w'", "sello that wrote the file last", setting}, // its version (lastsello.go)
 	tableOrganizations:         {"o 'n'", "number of organizations", primary | setting},
 	tableConfigurations:        {"o 'c' org", "configuration", primary | setting}, // JSON
 	tableSlugs:                 {"o 's' slug", "organization by slug", setting},

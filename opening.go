@@ -171,7 +171,8 @@ func (c *invocation) ofFile(err error) error {
 }
 
 // takeUp opens an engine on a store. If the store is of an older schema, takeUp migrates
-// it, a file with a copy; otherwise it returns nil.
+// it, a file with a copy; otherwise it returns nil. Of a database other servers may be using the
+// older schema: only the command for that migrates it.
 func (c *invocation) takeUp(ctx context.Context, e *engine, store openedStore) (*migrated, error) {
 	err := e.open(ctx)
 	if old, ok := errors.AsType[*schemaError](err); !ok || old.cause != "" {
@@ -179,6 +180,9 @@ func (c *invocation) takeUp(ctx context.Context, e *engine, store openedStore) (
 	}
 	// Then the store is of an older schema.
 	file, isFile := store.(*boltStore)
+	if !isFile && !c.migrates {
+		return nil, err
+	}
 	keep := func(from uint64) (string, error) {
 		name := fmt.Sprintf("%s.schema%d", c.db, from)
 		if _, err := os.Lstat(name); err == nil { // keep the copy of an earlier migration

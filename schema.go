@@ -48,7 +48,7 @@ type schemaError struct {
 func (e *schemaError) Error() string {
 	what, advice := "el archivo", "conviértelo con sello migrate, o inicia sello serve, que lo convierte"
 	if e.database {
-		what, advice = "la base de datos", "conviértela con sello migrate, o inicia sello serve, que la convierte"
+		what, advice = "la base de datos", "detén sus servidores y conviértela con sello migrate"
 	}
 	return fmt.Sprintf("%s es del esquema %d y este sello usa el %d: %s", what, e.version, schemaVersion, cmp.Or(e.cause, advice))
 }
@@ -132,7 +132,23 @@ func (e *engine) open(ctx context.Context) error {
 		return err
 	}
 	e.clock.start(latest)
+	e.store.current = e.isCurrent
 	return nil
+}
+
+// isCurrent fails if another process has brought the store to another schema, and ends the use of
+// it by this one.
+func (e *engine) isCurrent(tx Tx) error {
+	s, err := readSchema(tx)
+	if err == nil {
+		err = e.check(s)
+	}
+	if refused, ok := errors.AsType[*schemaError](err); ok {
+		refused.database = true
+		e.store.shared.giveUp(refused)
+		return fmt.Errorf("%w: %w", errUnavailable, refused)
+	}
+	return err
 }
 
 // A migrated describes a finished migration.
@@ -158,18 +174,26 @@ func (e *engine) migrate(ctx context.Context, keep func(from uint64) (string, er
 		}
 	}
 	for s.from != 0 || s.version != schemaVersion {
-		if s.from == 0 {
-			s = schemaState{version: s.version + 1, from: s.version}
-		}
-		if s, err = updateStore(ctx, e.store, func(tx Tx) (schemaState, error) { return e.migrateNext(tx, s) }); err != nil {
+		if s, err = updateStore(ctx, e.store, e.migrateNext); err != nil {
 			return nil, err
 		}
 	}
 	return result, nil
 }
 
-// migrateNext does the next piece of a migration, and ends it after the last part.
-func (e *engine) migrateNext(tx Tx, s schemaState) (schemaState, error) {
+// migrateNext does the next piece of a migration, and ends it after the last part. Another
+// process may be doing the same.
+func (e *engine) migrateNext(tx Tx) (schemaState, error) {
+	s, err := readSchema(tx)
+	if err != nil {
+		return s, err
+	}
+	if s.from == 0 {
+		if err := e.check(s); err == nil || s.version > schemaVersion {
+			return s, err
+		}
+		s = schemaState{version: s.version + 1, from: s.version}
+	}
 	organizations, err := organizationCount(tx)
 	if err != nil {
 		return s, err

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -346,7 +347,14 @@ func makeOlder(t *testing.T, path string, state schemaState) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.Update(t.Context(), func(tx Tx) error {
+	if err := errors.Join(putOlder(t, s, state), s.leave()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// putOlder is makeOlder for a store.
+func putOlder(t *testing.T, s Store, state schemaState) error {
+	return s.Update(t.Context(), func(tx Tx) error {
 		for part := range uint32(3) {
 			version := state.version
 			if state.from != 0 && part >= state.part {
@@ -364,9 +372,6 @@ func makeOlder(t *testing.T, path string, state schemaState) {
 		}
 		return state.put(tx)
 	})
-	if err := errors.Join(err, s.leave()); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // olderEngine is heldEngine with the migrations from two versions before.
@@ -446,6 +451,47 @@ func TestSchemaSteps(t *testing.T) {
 			checkFileHolds(t, path, thisSchema)
 		})
 	}
+}
+
+// TestSchemaOfServers: a server whose database another one brings to another schema reads and
+// writes nothing more of it. Two that migrate at once do each piece once.
+func TestSchemaOfServers(t *testing.T) {
+	t.Parallel()
+	stores := newSharedMem(2)
+	a, b := twoServers(t, stores[0], stores[1], "2026-03-02T10:00:00Z")
+	a.apply(setup{}.document())
+	for i := range 20 {
+		a.customer(fmt.Sprint("c", i))
+	}
+	if err := b.engine.store.View(t.Context(), func(Tx) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	want, err := viewStore(t.Context(), stores[0], allEntries)
+	a.ok(err)
+	a.ok(putOlder(t, stores[0], schemaState{version: schemaVersion - 2}))
+	for _, use := range []func(context.Context, func(Tx) error) error{b.engine.store.View, b.engine.store.ViewLong, b.engine.store.ViewOnce, b.engine.store.Update} {
+		err := use(t.Context(), func(Tx) error { t.Error("it is used"); return nil })
+		if old, is := errors.AsType[*schemaError](err); !is || !errors.Is(err, errUnavailable) || !strings.Contains(old.Error(), "la base de datos es del esquema 9") {
+			t.Error(err)
+		}
+		if err := <-b.engine.store.shared.(*memServer).failure; err == nil {
+			t.Error("nobody is told")
+		}
+	}
+	var both sync.WaitGroup
+	for _, s := range stores {
+		e := newEngineBy(newWallClock(theMachine()), s, cryptoSeed)
+		e.migrations = []migration{cutsOff('A'), cutsOff('B')}
+		both.Go(func() {
+			if done, err := e.migrate(t.Context(), nil); err != nil || done.To != schemaVersion {
+				t.Errorf("%+v, %v", done, err)
+			}
+		})
+	}
+	both.Wait()
+	got, err := viewStore(t.Context(), stores[1], allEntries)
+	a.ok(err)
+	same(t, "what is kept", got, want)
 }
 
 // allEntries returns all that a store holds.

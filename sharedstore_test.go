@@ -32,6 +32,7 @@ type memServer struct {
 	*sharedMem
 	server  int
 	others  func(settings bool)
+	failure chan error // of giveUp
 	looking sync.Mutex
 	seen    sharedCommits // of all other servers
 	closed  bool          // guarded by sharedMem.mu
@@ -43,12 +44,16 @@ func newSharedMem(n int) []Store {
 	db := &sharedMem{store: newMemStore(), commits: make([]sharedCommits, n), open: n, leases: map[string]memLease{}}
 	var list []Store
 	for i := range n {
-		list = append(list, &memServer{sharedMem: db, server: i, others: func(bool) {}})
+		list = append(list, &memServer{sharedMem: db, server: i, others: func(bool) {}, failure: make(chan error, 9)})
 	}
 	return list
 }
 
 func (s *memServer) onOthers(others func(settings bool)) { s.others = others }
+
+func (s *memServer) giveUp(err error) { s.failure <- err }
+
+var _ sharedStore = (*memServer)(nil)
 
 // look tells of what others have committed. The caller has locked mu, at least for reading: it
 // sees just what this tells of.

@@ -182,6 +182,9 @@ type sharedStore interface {
 
 	// dropLease gives a name back.
 	dropLease(ctx context.Context, name string) error
+
+	// giveUp has Failed tell of an error: this process must write no more.
+	giveUp(err error)
 }
 
 // A onceViewer is a Store whose View may run a function twice. ViewOnce runs it once.

@@ -26,7 +26,6 @@ type postgresStore struct {
 	views sync.RWMutex // read-locked by each View, locked by Close
 	gone  bool
 
-	lease     *leaseKeeper          // nil: others may write too
 	committed func(time.Duration)   // told how long each commit took; nil: nobody is
 	setting   func(key string) bool // as in databaseOptions
 	dense     string                // the same
@@ -40,16 +39,9 @@ func openPostgres(ctx context.Context, address string, opts databaseOptions) (op
 	}
 	s := newPostgresStore(db)
 	s.committed, s.setting, s.dense = opts.committed, opts.setting, opts.dense
-	if opts.readOnly {
-		return s, nil
-	}
-	if s.lease, err = s.keepLease(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
 	return s, nil
 }
 
-// newPostgresStore returns a store that others may write to as well.
 func newPostgresStore(db *postgres.DB) *postgresStore {
 	s := &postgresStore{db: db}
 	s.queue = newWriteQueue(s.begin, defaultWaiting)
@@ -89,7 +81,6 @@ func (s *postgresStore) Close() error {
 	s.views.Lock()
 	defer s.views.Unlock()
 	s.gone = true
-	s.lease.end()
 	return databaseError(s.db.Close())
 }
 
@@ -111,6 +102,8 @@ func (s *postgresStore) dropLease(ctx context.Context, name string) error {
 	return databaseError(s.db.DropLease(ctx, name))
 }
 
+func (s *postgresStore) giveUp(err error) { s.queue.fail(err) }
+
 // leave is Close: everything acknowledged is in the database already.
 func (s *postgresStore) leave() error { return s.Close() }
 
@@ -125,11 +118,8 @@ func (s *postgresStore) begin(after batch) (batch, error) {
 		before = after.turn
 	}
 	turn, err := s.db.Begin(before)
-	if errors.Is(err, postgres.ErrTurnLost) {
-		return nil, errTurnLost
-	}
 	if err != nil {
-		return nil, databaseError(err)
+		return nil, turnError(err)
 	}
 	return postgresBatch{postgresTx{turn}, turn, s}, nil
 }
@@ -221,7 +211,7 @@ type postgresBatch struct {
 	store *postgresStore
 }
 
-func (b postgresBatch) check() error { return b.store.turnError(b.turn.Check()) }
+func (b postgresBatch) check() error { return turnError(b.turn.Check()) }
 
 func (b postgresBatch) commit(changes []ordered.Change) error {
 	list, settings := make([]postgres.Change, len(changes)), false
@@ -237,17 +227,14 @@ func (b postgresBatch) commit(changes []ordered.Change) error {
 	if err == nil && b.store.committed != nil {
 		b.store.committed(time.Since(began))
 	}
-	return b.store.turnError(err)
+	return turnError(err)
 }
 
 func (b postgresBatch) rollback() { b.turn.Close() }
 
 // turnError returns an error of a turn as one of a batch.
-func (s *postgresStore) turnError(err error) error {
+func turnError(err error) error {
 	if errors.Is(err, postgres.ErrTurnLost) {
-		if s.lease != nil && !s.db.InDoubt() {
-			return errDatabaseInUse // the lease says that there is nobody else
-		}
 		return errTurnLost
 	}
 	return databaseError(err)
@@ -288,58 +275,4 @@ func databaseError(err error) error {
 		return &backendError{errUnavailable, err}
 	}
 	return seamError(err)
-}
-
-// A leaseKeeper holds the lease of the one process that writes.
-type leaseKeeper struct {
-	stop context.CancelFunc
-	done chan struct{}
-}
-
-const (
-	writerLease = "writer"
-	renewEvery  = 3 * time.Second // leases last 10
-	trimEvery   = time.Minute
-)
-
-// keepLease takes the lease of the writer, and renews it until end.
-func (s *postgresStore) keepLease(ctx context.Context) (*leaseKeeper, error) {
-	mine, err := s.db.TakeLease(ctx, writerLease)
-	if err != nil {
-		return nil, databaseError(err)
-	}
-	if !mine {
-		return nil, &backendError{disk.ErrLocked, errDatabaseInUse}
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	l := &leaseKeeper{stop, make(chan struct{})}
-	go func() {
-		defer close(l.done)
-		every, trim := time.NewTicker(renewEvery), time.NewTicker(trimEvery)
-		defer every.Stop()
-		defer trim.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				s.db.DropLease(context.Background(), writerLease)
-				return
-			case <-trim.C:
-				s.db.Trim(ctx) // or later
-			case <-every.C:
-				// While the database does not answer, it commits nothing either.
-				if mine, err := s.db.TakeLease(ctx, writerLease); err == nil && !mine {
-					s.queue.fail(errDatabaseInUse)
-				}
-			}
-		}
-	}()
-	return l, nil
-}
-
-// end gives the lease back.
-func (l *leaseKeeper) end() {
-	if l != nil {
-		l.stop()
-		<-l.done
-	}
 }

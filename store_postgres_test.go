@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
@@ -113,9 +114,22 @@ func TestPostgresCopy(t *testing.T) {
 	if !strings.Contains(server.log.String(), `"msg":"database","postgres":"`) {
 		t.Errorf("the log does not tell of the database: %s", server.log)
 	}
-	refused("key create -name y -db "+address, "otro sello escribe en esta base de datos")
-	refused("copy -from "+address+" -to "+filepath.Join(s.dir, "other.db"), "otro sello escribe en esta base de datos")
-	s.ok("verify -db " + address)
+	s.env["SELLO_DB"] = address
+	// Commands do not need its help. It knows what they did in its next request.
+	second, _ := s.start("serve -db " + address)
+	for _, r := range []*running{server, second} {
+		text, id := s.key("-name y")
+		r.wantStatus(http.StatusOK, "/rewards", text, "a key that a command has made")
+		s.ok("key revoke " + id)
+		r.wantStatus(http.StatusUnauthorized, "/rewards", text, "a key that a command has revoked")
+	}
+	s.ok("import customers " + s.file("more.csv", customers+"d,d@example.com,,1\n"))
+	for _, line := range []string{"apply " + s.file("luna.json", string(demoDocument)), "user list", "audit", "webhook list", "export", "copy -to " + filepath.Join(s.dir, "other.db"), "verify"} {
+		s.ok(line)
+	}
+	if code := second.stop(); code != 0 {
+		t.Errorf("the second server ended with %d: %s", code, second.log)
+	}
 	if code := server.stop(); code != 0 {
 		t.Errorf("the server ended with %d: %s", code, server.log)
 	}

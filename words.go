@@ -371,7 +371,6 @@ var databaseWords = []wording{
 	{errDatabaseReadOnly, "la base de datos no admite escrituras: ¿es una réplica?"},
 	{errDatabaseForeign, "hay tablas con los nombres de las de sello (sello_kv, sello_log, sello_lease) y otras columnas: no es una base de datos suya"},
 	{errDatabaseEmpty, "la base de datos no tiene las tablas de sello"},
-	{errDatabaseInUse, "otro sello escribe en esta base de datos: espera a que termine; si se cortó, queda libre en 10 segundos"},
 }
 
 // damageWords translates the errors of a damaged file, which the log has in English.
