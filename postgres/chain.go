@@ -153,7 +153,7 @@ func (c *chain) stored(head Head, epoch uint64, changes []Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.land()
-	c.down = nil
+	c.down, c.doubts = nil, false // a commit is not safe before those that it builds on
 	c.own[head.N%int64(len(c.own))] = head.ID
 	if epoch != c.epoch { // others have committed since
 		return
@@ -211,14 +211,6 @@ func (db *DB) last() (Head, uint64, error) {
 	defer c.mu.Unlock()
 	c.asked, c.down = true, nil
 	return c.head, c.epoch, nil
-}
-
-// InDoubt reports whether a commit of this process may have been stored, or may be stored yet,
-// without its knowing. What looks like another's commit may then be its own.
-func (db *DB) InDoubt() bool {
-	db.chain.mu.RLock()
-	defer db.chain.mu.RUnlock()
-	return db.chain.doubts
 }
 
 // OnOthers has others called when others have committed: before a function sees that, as far as

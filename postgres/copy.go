@@ -59,9 +59,8 @@ func (c *conn) holdTurn() (Head, error) {
 		return Head{}, err
 	}
 	next := Head{at.N + 1, newID(), at.Settings + 1}
-	_, err = c.trip().add(sqlTurn, newCommit(at, next, nil).turn...).run()
-	if outcomeOf(err) == lost {
-		err = ErrTurnLost
+	if rows, err = c.trip().add(sqlTurn, commitParams(at, next, nil)...).run(); err == nil {
+		err = won(rows[0])
 	}
 	return at, err
 }

@@ -306,14 +306,14 @@ func (db *DB) commit(at Head, id [16]byte, settings bool, changes []Change) (Hea
 	if settings {
 		next.Settings++
 	}
-	m := newCommit(at, next, changes)
+	params := commitParams(at, next, changes)
 	began := time.Now()
 	unknown := false // whether an earlier try may have been stored
 	for n := 0; ; n++ {
 		c, err := db.writers.take(context.Background())
 		sent := err == nil
 		if sent {
-			err = m.over(c)
+			err = c.commit(params)
 			if err == nil && c.warned {
 				err = errCanceled
 			}
@@ -394,49 +394,51 @@ func (db *DB) barrier(ctx context.Context) error {
 	return err
 }
 
-// A commit is what DB.commit sends.
-type commit struct {
-	turn         [][]byte
-	keys, values [][]byte
-	deleted      [][]byte
-}
-
-func newCommit(at, next Head, changes []Change) *commit {
-	m := &commit{turn: [][]byte{int4(part), int8(next.N), next.ID[:], int8(at.N), at.ID[:], int8(next.Settings)}}
+// commitParams returns the parameters of sqlTurn.
+func commitParams(at, next Head, changes []Change) [][]byte {
+	var keys, values, deleted [][]byte
 	for _, c := range changes {
 		if c.Value == nil {
-			m.deleted = append(m.deleted, []byte(c.Key))
+			deleted = append(deleted, []byte(c.Key))
 		} else {
-			m.keys, m.values = append(m.keys, []byte(c.Key)), append(m.values, c.Value)
+			keys, values = append(keys, []byte(c.Key)), append(values, c.Value)
 		}
 	}
-	return m
+	return [][]byte{int4(part), int8(next.N), next.ID[:], int8(at.N), at.ID[:], int8(next.Settings),
+		bytesArray(deleted), bytesArray(keys), bytesArray(values)}
 }
 
-// over sends the commit over a connection, in one message, so that a server that stops does not
-// leave half of it there with its locks.
-func (m *commit) over(c *conn) error {
-	t := c.trip().add(sqlBegin).add(sqlPatience).add(sqlTurn, m.turn...)
-	if len(m.keys) > 0 {
-		t.add(sqlPut, bytesArray(m.keys), bytesArray(m.values))
-	}
-	if len(m.deleted) > 0 {
-		t.add(sqlDelete, bytesArray(m.deleted))
-	}
-	_, err := t.add(sqlCommit).run()
+// commit sends a commit, in one message, so that a server that stops does not leave half of it
+// there with its locks.
+func (c *conn) commit(params [][]byte) error {
+	results, err := c.trip().add(sqlBegin).add(sqlPatience).add(sqlTurn, params...).add(sqlCommit).run()
 	if err != nil {
 		c.rollback()
+		return err
 	}
-	return err
+	return won(results[2])
 }
 
-// Trim deletes rows of the log that nobody needs any more: those older than an hour, but for the
-// newest hundred thousand.
-func (db *DB) Trim(ctx context.Context) error {
-	h, err := db.Head(ctx)
-	if err == nil {
-		_, err = db.write(ctx, func(t *trip) { t.add(sqlTrim, int4(part), int8(max(0, h.N-100_000))) })
+// won returns an error if sqlTurn has answered that the turn is lost.
+func won(rows []row) error {
+	if len(rows) == 0 {
+		return ErrTurnLost
 	}
+	return nil
+}
+
+// Whoever stores a commit whose number is a multiple of trimEvery trims the log: of the rows that
+// are older than an hour, but for the newest keptCommits, up to trimMost go.
+const (
+	trimEvery   = 1000
+	trimMost    = 3 * trimEvery
+	keptCommits = 100_000
+)
+
+func (db *DB) trim(head Head) error {
+	_, err := db.write(context.Background(), func(t *trip) {
+		t.add(sqlTrim, int4(part), int8(head.N-keptCommits), int8(trimMost))
+	})
 	return err
 }
 

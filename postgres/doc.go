@@ -14,10 +14,10 @@
 // the head is still true, over any connection, absences too. Commits are one after another, and
 // each builds on the one before, under any isolation level of the database.
 //
-//   - Another server's insert of n+1 waits for the first transaction. It fails if that commits,
-//     and goes ahead if that rolls back.
-//   - After a failover that lost commits, row n is not there, or has another id. Then prev is null,
-//     which the table refuses. A number alone would be given again; a random id is not.
+//   - Another server's insert of n+1 waits for the first transaction. It does nothing if that
+//     commits, and goes ahead if that rolls back. Where it did nothing, nothing else is changed.
+//   - After a failover that lost commits, row n is not there, or has another id. Then nothing is
+//     inserted. A number alone would be given again; a random id is not.
 //   - A server that slept or was cut off cannot commit late: its n+1 is taken.
 //   - Where the answer to a COMMIT is lost, the same commit is sent again, with the same id. It
 //     waits for the first one if that still runs. If row n+1 is there then, its id tells whose

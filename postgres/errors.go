@@ -63,7 +63,7 @@ type outcome int
 
 const (
 	stored     outcome = iota
-	lost               // another server has the number, or the head is not there any more
+	lost               // ErrTurnLost
 	again              // nothing was stored, and the same may succeed at once
 	redial             // the connection is of no use; whether something was stored depends on what was sent
 	elsewhere          // nothing was stored: this server takes no writes, another one may
@@ -78,6 +78,9 @@ func outcomeOf(err error) outcome {
 	if err == nil {
 		return stored
 	}
+	if errors.Is(err, ErrTurnLost) {
+		return lost
+	}
 	state := sqlState(err)
 	if state == "" {
 		if f, ok := errors.AsType[failure](err); ok && f != ErrUnreached && f != ErrUnavailable && f != errFull {
@@ -86,8 +89,6 @@ func outcomeOf(err error) outcome {
 		return redial // the connection, or the time
 	}
 	switch state {
-	case "23505", "23502": // unique_violation of (part, n), not_null_violation of prev
-		return lost
 	case "40001", "40P01", "55P03": // serialization_failure, deadlock_detected, lock_not_available
 		return again
 	case "40003": // statement_completion_unknown

@@ -37,7 +37,7 @@ func newStatement(text string, params ...uint32) *statement {
 const part = 0
 
 var (
-	sqlBegin    = newStatement(`BEGIN`)
+	sqlBegin    = newStatement(`BEGIN ISOLATION LEVEL READ COMMITTED`)
 	sqlLook     = newStatement(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
 	sqlHold     = newStatement(`BEGIN ISOLATION LEVEL REPEATABLE READ`)
 	sqlCommit   = newStatement(`COMMIT`)
@@ -48,15 +48,21 @@ var (
 
 	sqlHead = newStatement(`SELECT n, id, settings FROM sello_log WHERE part = $1 ORDER BY n DESC LIMIT 1`, typeInt4)
 
-	// $3 is the new id, $4 and $5 are the head that it builds on. Without that head prev is null.
-	sqlTurn = newStatement(`INSERT INTO sello_log (part, n, id, prev, settings)
-VALUES ($1, $2, $3, (SELECT id FROM sello_log WHERE part = $1 AND n = $4 AND id = $5), $6)`,
-		typeInt4, typeInt8, typeBytes, typeInt8, typeBytes, typeInt8)
+	// A commit: $3 is the new id, $4 and $5 are the head that it builds on. It returns a row, unless
+	// the turn is lost: n is there already, or that head is not. Then it changes nothing. An error
+	// would do the same, and leave a line in the database's log each time.
+	sqlTurn = newStatement(`WITH turn AS (
+  INSERT INTO sello_log (part, n, id, prev, settings)
+  SELECT $1, $2, $3, id, $6 FROM sello_log WHERE part = $1 AND n = $4 AND id = $5
+  ON CONFLICT (part, n) DO NOTHING RETURNING n
+), gone AS (
+  DELETE FROM sello_kv WHERE k = ANY ($7::bytea[]) AND EXISTS (SELECT FROM turn)
+), put AS (
+  INSERT INTO sello_kv (k, v) SELECT * FROM unnest($8::bytea[], $9::bytea[]) WHERE EXISTS (SELECT FROM turn)
+  ON CONFLICT (k) DO UPDATE SET v = excluded.v
+)
+SELECT n FROM turn`, typeInt4, typeInt8, typeBytes, typeInt8, typeBytes, typeInt8, typeBytes2, typeBytes2, typeBytes2)
 	sqlCommitOf = newStatement(`SELECT id FROM sello_log WHERE part = $1 AND n = $2`, typeInt4, typeInt8)
-
-	sqlPut = newStatement(`INSERT INTO sello_kv (k, v) SELECT * FROM unnest($1::bytea[], $2::bytea[])
-ON CONFLICT (k) DO UPDATE SET v = excluded.v`, typeBytes2, typeBytes2)
-	sqlDelete = newStatement(`DELETE FROM sello_kv WHERE k = ANY ($1::bytea[])`, typeBytes2)
 
 	sqlGet       = newStatement(`SELECT v FROM sello_kv WHERE k = $1`, typeBytes)
 	sqlUp        = newStatement(`SELECT k, v FROM sello_kv WHERE k >= $1 AND k < $2 ORDER BY k LIMIT $3`, typeBytes, typeBytes, typeInt8)
@@ -69,7 +75,8 @@ WHERE sello_lease.until < now() OR sello_lease.holder = excluded.holder RETURNIN
 	sqlBarrier = newStatement(`INSERT INTO sello_lease (name, holder, until) VALUES ($1, $2, now())
 ON CONFLICT (name) DO UPDATE SET until = excluded.until`, typeText, typeBytes)
 	sqlDropLease = newStatement(`DELETE FROM sello_lease WHERE name = $1 AND holder = $2`, typeText, typeBytes)
-	sqlTrim      = newStatement(`DELETE FROM sello_log WHERE part = $1 AND n <= $2 AND at < now() - interval '1 hour'`, typeInt4, typeInt8)
+	sqlTrim      = newStatement(`DELETE FROM sello_log WHERE part = $1 AND at < now() - interval '1 hour'
+AND n <= least($2, (SELECT min(n) FROM sello_log WHERE part = $1) + $3)`, typeInt4, typeInt8, typeInt8)
 )
 
 // Parameters, in PostgreSQL's binary format.

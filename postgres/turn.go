@@ -134,5 +134,8 @@ func (t *Turn) Commit(settings bool, changes []Change) error {
 		return t.db.chain.silent(err)
 	}
 	t.db.chain.stored(next, epoch, changes)
+	if next.N%trimEvery == 0 {
+		go t.db.trim(next) // or the next time
+	}
 	return nil
 }
