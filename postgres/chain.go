@@ -23,11 +23,13 @@ type chain struct {
 	doubts bool          // a commit may have been stored, or may be stored yet, and nobody knows
 	down   error         // why the database could not be asked, if it could not
 	downAt time.Time     // when that was
+	stats  Stats
 
 	values, older map[string]value // the newer half of what is kept, and the rest
 	size, most    int              // bytes of values, and how many of both
 
-	others func(settings bool) // see DB.OnOthers
+	others func(settings bool)  // see DB.OnOthers
+	back   func(from, to int64) // see DB.OnBack
 }
 
 // A value is that of a key in all states from a commit on, up to the last one.
@@ -112,24 +114,32 @@ func (c *chain) put(key string, v value) {
 	c.size += len(key) + len(v.bytes) + valueCost
 }
 
-// learn notes the head of a state that was just read. before is the last commit that was known
-// when the reading began. If the head is another's commit, a new epoch begins. landed, if not nil,
-// is closed once the head is known here too: it is the commit of this process that is under way.
-func (c *chain) learn(h, before Head) (landed <-chan struct{}) {
+// learn notes the head of a state that was just read. If the head is another's commit, a new epoch
+// begins. landed, if not nil, is closed once the head is known here too: it is the commit of this
+// process that is under way.
+func (c *chain) learn(seen *sight) (landed <-chan struct{}) {
+	h, back := seen.Head, seen.back()
 	c.mu.Lock()
-	if h.Is(c.head) || h.ID == c.sent || before.N <= h.N && h.N < c.head.N { // the last was read earlier than what is known
+	if h.Is(c.head) || h.ID == c.sent || !back && seen.before.N <= h.N && h.N < c.head.N { // the last was read earlier than what is known
 		if h.ID == c.sent {
 			landed = c.landed
 		}
 		c.mu.Unlock()
 		return landed
 	}
-	settings := h.Settings != c.head.Settings
+	// Where commits are gone, those in their place may have the same numbers.
+	settings := h.Settings != c.head.Settings || back || seen.ofBefore == nil
 	c.head, c.asked = h, false
 	c.epoch++
 	c.values, c.older, c.size = nil, nil, 0
+	if back {
+		c.stats.Back++
+	}
 	c.mu.Unlock()
 	c.others(settings)
+	if back {
+		c.back(seen.before.N, h.N)
+	}
 	return nil
 }
 
@@ -153,6 +163,8 @@ func (c *chain) stored(head Head, epoch uint64, changes []Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.land()
+	c.stats.Won++
+	c.stats.Current = time.Now()
 	c.down, c.doubts = nil, false // a commit is not safe before those that it builds on
 	c.own[head.N%int64(len(c.own))] = head.ID
 	if epoch != c.epoch { // others have committed since
@@ -174,6 +186,9 @@ func (c *chain) notStored(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.land()
+	if errors.Is(err, ErrTurnLost) {
+		c.stats.Lost++
+	}
 	c.doubts = c.doubts || errors.Is(err, ErrUnknown)
 	c.asked = c.asked && errors.Is(err, ErrUnavailable)
 }
@@ -217,6 +232,48 @@ func (db *DB) last() (Head, uint64, error) {
 // this process knows. settings says whether Head.Settings has changed. It is called before the
 // first use of the DB.
 func (db *DB) OnOthers(others func(settings bool)) { db.chain.others = others }
+
+// OnBack has back called when commits that were known are not in the log any more, with the
+// number of the last one and that of the head now: a standby that lacked them was promoted, say.
+// It is called before the first use of the DB.
+func (db *DB) OnBack(back func(from, to int64)) { db.chain.back = back }
+
+// Stats are figures of a DB since Open.
+type Stats struct {
+	Won, Lost uint64        // turns
+	Trips     uint64        // messages that were sent to the database
+	Back      uint64        // how often commits were gone
+	Current   time.Time     // when what is known of the log was last found to be all; zero: never
+	Ahead     time.Duration // by how much, at the least, the database's clock is ahead of this machine's; < 0: behind
+	Conns     int           // connections that are in use
+	MaxConns  int
+}
+
+// Stats returns the figures as of now.
+func (db *DB) Stats() Stats {
+	db.chain.mu.RLock()
+	s := db.chain.stats
+	db.chain.mu.RUnlock()
+	s.Trips = db.trips.Load()
+	s.Conns, s.MaxConns = len(db.readers.tokens)+len(db.writers.tokens), cap(db.readers.tokens)+cap(db.writers.tokens)
+	return s
+}
+
+// noteTime notes what an answer to the question for the head says of clocks. It was asked at began.
+func (c *chain) noteTime(seen *sight, began time.Time) {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.Current = began
+	switch { // between both moments the database's clock was read
+	case seen.at.After(now):
+		c.stats.Ahead = seen.at.Sub(now)
+	case seen.at.Before(began):
+		c.stats.Ahead = seen.at.Sub(began)
+	default:
+		c.stats.Ahead = 0
+	}
+}
 
 // headChecks is who waits for the head.
 type headChecks struct {
@@ -273,19 +330,23 @@ func (db *DB) check() {
 const landTime = time.Second
 
 func (db *DB) askHead() (h Head, err error) {
-	var before Head
+	var seen *sight
 	err = db.over(context.Background(), &db.writers, func(c *conn) error {
-		before, _ = db.chain.now()
-		rows, err := c.trip().add(sqlHead, int4(part)).run()
+		before, _ := db.chain.now()
+		began := time.Now()
+		rows, err := c.trip().askHead(before).run()
 		if err == nil {
-			h, err = headIn(rows[0])
+			if seen, err = sightIn(rows[0], before); err == nil {
+				db.chain.noteTime(seen, began)
+			}
 		}
 		return err
 	})
 	if err != nil {
 		return h, err
 	}
-	if landed := db.chain.learn(h, before); landed != nil {
+	h = seen.Head
+	if landed := db.chain.learn(seen); landed != nil {
 		// Somebody may have read what it has changed. Who asks later must not read less.
 		select {
 		case <-landed:

@@ -176,6 +176,7 @@ func (t *trip) run() ([][]row, error) { return t.runFor(t.conn.db.trip) }
 
 func (t *trip) runFor(limit time.Duration) ([][]row, error) {
 	c := t.conn
+	c.db.trips.Add(1)
 	c.startTrip(limit)
 	var list [][]row
 	results := c.pg.ExecBatch(context.Background(), &t.batch)

@@ -50,14 +50,15 @@ func (db *DB) Fill(ctx context.Context, entries iter.Seq2[Entry, error], same fu
 // holdTurn begins a transaction, in which nobody else can commit, and returns the head. Its
 // reads are as of that head, all of them.
 func (c *conn) holdTurn() (Head, error) {
-	rows, err := c.trip().add(sqlHold).add(sqlPatience).add(sqlHead, int4(part)).run()
+	rows, err := c.trip().add(sqlHold).add(sqlPatience).askHead(Head{}).run()
 	if err != nil {
 		return Head{}, err
 	}
-	at, err := headIn(rows[2])
+	seen, err := sightIn(rows[2], Head{})
 	if err != nil {
 		return Head{}, err
 	}
+	at := seen.Head
 	next := Head{at.N + 1, newID(), at.Settings + 1}
 	if rows, err = c.trip().add(sqlTurn, commitParams(at, next, nil)...).run(); err == nil {
 		err = won(rows[0])
@@ -135,10 +136,12 @@ func (db *DB) Hold(ctx context.Context, fn func(*Snapshot) error) error {
 	for n := 0; ; n++ {
 		s := &Snapshot{db: db, ctx: ctx, pool: &db.writers}
 		err := db.with(ctx, s.pool, func(c *conn) (keep bool, err error) {
-			if s.head, err = c.holdTurn(); err != nil {
+			at, err := c.holdTurn()
+			if err != nil {
 				c.rollback()
 				return false, err
 			}
+			s.seen = &sight{Head: at}
 			s.conn = c
 			return true, nil
 		})

@@ -43,6 +43,7 @@ type DB struct {
 	turnEpoch        uint64 // of the last turn
 	checks           headChecks
 	closed           atomic.Bool
+	trips            atomic.Uint64
 }
 
 // connsForCommits are kept apart from those of readers, so that many readers do not hold up the
@@ -73,6 +74,7 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 	db.writers.init(db, connsForCommits)
 	rand.Read(db.me[:])
 	db.chain.epoch, db.chain.most, db.chain.others = 1, cmp.Or(options.Values, 16<<20), func(bool) {}
+	db.chain.back = func(int64, int64) {}
 	if err := db.prepareTables(ctx); err != nil {
 		db.Close()
 		return nil, err
@@ -278,12 +280,37 @@ type Head struct {
 // Is reports whether both name the same state.
 func (h Head) Is(other Head) bool { return h.N == other.N && h.ID == other.ID }
 
-func headIn(rows []row) (Head, error) {
-	if len(rows) != 1 || len(rows[0]) != 3 || len(rows[0][0]) != 8 || len(rows[0][1]) != 16 || len(rows[0][2]) != 8 {
-		return Head{}, fmt.Errorf("%w: the log has no head", ErrForeign)
+// A sight is the head that was read, and what was known before.
+type sight struct {
+	Head
+	before   Head
+	ofBefore []byte    // the id of before's number in the log that was read; nil: it is not there
+	at       time.Time // the database's clock
+}
+
+// back reports whether before was a commit that is not in the log any more. It was not trimmed.
+func (s *sight) back() bool {
+	if s.before.ID == ([16]byte{}) {
+		return false
 	}
-	r := rows[0]
-	return Head{int64(binary.BigEndian.Uint64(r[0])), [16]byte(r[1]), int64(binary.BigEndian.Uint64(r[2]))}, nil
+	if s.ofBefore == nil {
+		return s.N < s.before.N
+	}
+	return string(s.ofBefore) != string(s.before.ID[:])
+}
+
+// askHead adds the question for the head to a trip. Its rows are for sightIn.
+func (t *trip) askHead(before Head) *trip { return t.add(sqlHead, int4(part), int8(before.N)) }
+
+func sightIn(rows []row, before Head) (*sight, error) {
+	if len(rows) != 1 || len(rows[0]) != 5 || len(rows[0][0]) != 8 || len(rows[0][1]) != 16 || len(rows[0][2]) != 8 || len(rows[0][4]) != 8 {
+		return nil, fmt.Errorf("%w: the log has no head", ErrForeign)
+	}
+	r, number := rows[0], func(b []byte) int64 { return int64(binary.BigEndian.Uint64(b)) }
+	return &sight{
+		Head: Head{number(r[0]), [16]byte(r[1]), number(r[2])}, before: before, ofBefore: r[3],
+		at: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(number(r[4])) * time.Microsecond),
+	}, nil
 }
 
 // newID returns a random id for a commit.
@@ -359,9 +386,9 @@ func (db *DB) commit(at Head, id [16]byte, settings bool, changes []Change) (Hea
 // settled tells what became of a commit that was sent, once it cannot be under way any more.
 func (db *DB) settled(next Head) (Head, error) {
 	var id []byte
-	var head Head
+	var head *sight
 	err := db.over(context.Background(), &db.writers, func(c *conn) error {
-		rows, err := c.trip().add(sqlCommitOf, int4(part), int8(next.N)).add(sqlHead, int4(part)).run()
+		rows, err := c.trip().add(sqlCommitOf, int4(part), int8(next.N)).askHead(Head{}).run()
 		if err != nil {
 			return err
 		}
@@ -369,7 +396,7 @@ func (db *DB) settled(next Head) (Head, error) {
 		if len(rows[0]) == 1 {
 			id = rows[0][0][0]
 		}
-		head, err = headIn(rows[1])
+		head, err = sightIn(rows[1], Head{})
 		return err
 	})
 	if err == nil && string(id) == string(next.ID[:]) {

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -139,6 +140,104 @@ func TestHeadGone(t *testing.T) {
 		}
 	}
 	check(t, db, "a=again ")
+}
+
+// TestHeadBack takes back what a server knows of. It tells so, and forgets all of it: the head in
+// its place may have the same numbers.
+func TestHeadBack(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	db, other := open(t, dsn), open(t, dsn)
+	first := head(t, db)
+	var told []string
+	db.OnOthers(func(settings bool) { told = append(told, fmt.Sprint("others ", settings)) })
+	db.OnBack(func(from, to int64) { told = append(told, fmt.Sprint(from-first.N, " to ", to-first.N)) })
+	commit := func(d *DB, settings bool, key, value string) (err error) {
+		turn, err := d.Begin(nil)
+		if err == nil {
+			err = turn.Commit(settings, changes(key, value))
+		}
+		return err
+	}
+	takeBack := func() {
+		t.Helper()
+		err := db.over(t.Context(), &db.writers, func(c *conn) error {
+			return c.exec(fmt.Sprintf("DELETE FROM sello_log WHERE n > %d; DELETE FROM sello_kv", first.N))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	value := func(d *DB) (s string) {
+		err := d.View(t.Context(), func(state *State) error {
+			value, _, err := state.Get([]byte("a"))
+			s = string(value)
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return s
+	}
+	for _, test := range []struct {
+		name  string
+		again bool // others commit as many in their place
+		use   func() error
+		want  string
+	}{
+		{"a read", false, func() error { value(db); return nil }, "others true, 1 to 0"},
+		{"a read, the same number", true, func() error { value(db); return nil }, "others true, 1 to 1"},
+		{"a commit", false, func() error { return commit(db, false, "b", "2") }, "others true, 1 to 0, others false"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			takeBack()
+			value(db)
+			if err := commit(db, true, "a", "lost"); err != nil || value(db) != "lost" {
+				t.Fatalf("%q, %v", value(db), err)
+			}
+			takeBack()
+			if test.again {
+				if err := errors.Join(other.CatchUp(t.Context()), commit(other, true, "a", "there")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			told = nil
+			err := test.use()
+			if err == ErrTurnLost {
+				err = test.use()
+			}
+			if got := strings.Join(told, ", "); got != test.want || err != nil {
+				t.Errorf("told %q, want %q, %v", got, test.want, err)
+			}
+			if want := map[bool]string{true: "there"}[test.again]; value(db) != want {
+				t.Errorf("it reads %q, want %q", value(db), want)
+			}
+		})
+	}
+	// The last round began with a head that was gone, too.
+	if got := db.Stats(); got.Back != 4 || got.Lost == 0 || got.Won < 4 || got.Trips < 20 || time.Since(got.Current) > time.Minute {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestAhead judges the database's clock by one answer.
+func TestAhead(t *testing.T) {
+	t.Parallel()
+	began := time.Now().Add(-time.Second)
+	for _, test := range []struct {
+		at   time.Time
+		want time.Duration
+	}{
+		{began.Add(time.Second / 2), 0},
+		{began.Add(-3 * time.Second), -3 * time.Second},
+		{began.Add(4 * time.Second), 3 * time.Second},
+	} {
+		var c chain
+		c.noteTime(&sight{at: test.at}, began)
+		if got := c.stats.Ahead; (got - test.want).Abs() > time.Second/2 {
+			t.Errorf("at %v: %v", test.at, got)
+		}
+	}
 }
 
 // addTo adds one to a number until it is stored, and returns the number then, and how often the

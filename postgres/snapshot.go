@@ -16,9 +16,9 @@ type Snapshot struct {
 	db   *DB
 	ctx  context.Context // ends the wait for a connection
 	pool *pool
-	conn *conn // nil before the first read
-	head Head
-	err  error // of an earlier read; no other can be made
+	conn *conn  // nil before the first read
+	seen *sight // by the first read
+	err  error  // of an earlier read; no other can be made
 }
 
 // snapshot returns a snapshot of the state at its first read.
@@ -49,7 +49,10 @@ func (s *Snapshot) Head() (Head, error) {
 	if s.conn == nil && s.err == nil {
 		s.begin(func(*trip) {}, func([]row) {})
 	}
-	return s.head, s.err
+	if s.err != nil {
+		return Head{}, s.err
+	}
+	return s.seen.Head, nil
 }
 
 // ask adds one statement to a trip, which is the first one's beginning too, and hands its rows to
@@ -74,14 +77,15 @@ func (s *Snapshot) ask(ask func(*trip), read func([]row)) error {
 // anything yet.
 func (s *Snapshot) begin(ask func(*trip), read func([]row)) error {
 	err := s.db.with(s.ctx, s.pool, func(c *conn) (keep bool, err error) {
-		t := c.trip().add(sqlLook).add(sqlHead, int4(part))
+		before, _ := s.db.chain.now()
+		t := c.trip().add(sqlLook).askHead(before)
 		ask(t)
 		results, err := t.run()
 		if err != nil {
 			c.rollback()
 			return false, err
 		}
-		if s.head, err = headIn(results[1]); err != nil {
+		if s.seen, err = sightIn(results[1], before); err != nil {
 			c.rollback()
 			return false, err
 		}

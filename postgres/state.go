@@ -8,13 +8,12 @@ import (
 // A State reads one state of the database: values that are known, and others from a snapshot. It
 // is used by one goroutine, and only until the function it was given to returns.
 type State struct {
-	db     *DB
-	head   Head   // the commit after which the state is; zero: that of the snapshot, once it is read
-	epoch  uint64 // of the chain
-	before Head   // the last commit known when the state began
-	seen   bool   // something was read as of head
-	moved  bool   // others or this process have committed, and the snapshot is not of head
-	snap   *Snapshot
+	db    *DB
+	head  Head   // the commit after which the state is; zero: that of the snapshot, once it is read
+	epoch uint64 // of the chain
+	seen  bool   // something was read as of head
+	moved bool   // others or this process have committed, and the snapshot is not of head
+	snap  *Snapshot
 }
 
 // View runs fn with a state of between its call and fn's first read. fn may run twice.
@@ -34,27 +33,21 @@ func (db *DB) View(ctx context.Context, fn func(*State) error) error {
 // look runs fn with the last state that is known, and reports whether that could not be read to
 // the end.
 func (db *DB) look(ctx context.Context, fn func(*State) error) (moved bool, err error) {
-	s := db.state(ctx)
+	s := &State{db: db, snap: db.snapshot(ctx)}
 	defer s.snap.Close()
-	s.head = s.before
+	s.head, s.epoch = db.chain.now()
 	err = fn(s)
 	return s.moved, err
 }
 
 // ViewOnce runs fn once, with a state of after its call, from a snapshot.
 func (db *DB) ViewOnce(ctx context.Context, fn func(*State) error) error {
-	s := db.state(ctx)
+	s := &State{db: db, snap: db.snapshot(ctx)}
 	defer s.snap.Close()
 	if err := s.sees(); err != nil {
 		return err
 	}
 	return fn(s)
-}
-
-func (db *DB) state(ctx context.Context) *State {
-	s := &State{db: db, snap: db.snapshot(ctx)}
-	s.before, s.epoch = db.chain.now()
-	return s
 }
 
 // errMoved ends the first run of a View.
@@ -70,7 +63,7 @@ func (s *State) sees() error {
 		s.moved = true
 		return errMoved
 	}
-	s.db.chain.learn(h, s.before)
+	s.db.chain.learn(s.snap.seen)
 	// Values are of use where nobody has committed since, or only this process.
 	s.head, s.epoch = h, s.db.chain.epochOf(h)
 	return nil

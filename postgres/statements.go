@@ -46,7 +46,9 @@ var (
 	// A commit that waits longer than this for another server's is told so, and asks again.
 	sqlPatience = newStatement(`SET LOCAL lock_timeout = '3s'`)
 
-	sqlHead = newStatement(`SELECT n, id, settings FROM sello_log WHERE part = $1 ORDER BY n DESC LIMIT 1`, typeInt4)
+	// With the head comes the id that commit $2 has now, and the time.
+	sqlHead = newStatement(`SELECT n, id, settings, (SELECT id FROM sello_log WHERE part = $1 AND n = $2), now()
+FROM sello_log WHERE part = $1 ORDER BY n DESC LIMIT 1`, typeInt4, typeInt8)
 
 	// A commit: $3 is the new id, $4 and $5 are the head that it builds on. It returns a row, unless
 	// the turn is lost: n is there already, or that head is not. Then it changes nothing. An error
