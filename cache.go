@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ type watchedStore struct {
 	begun, ended atomic.Uint64  // how many such updates, whatever their outcome
 	refusing     atomic.Bool    // whether the store took no write when it was last asked to
 	away         atomic.Bool    // whether it did not answer the last keepUp
+	apart        atomic.Bool    // whether its clock and the machine's were apart then
 	current      func(Tx) error // returns an error if its schema is another one by now; nil: it cannot be
 	others, seen atomic.Uint64  // how often others wrote settings, and how often when current was last asked
 	keys         keyIndex
@@ -73,16 +75,30 @@ func (s *watchedStore) catchUp(ctx context.Context) (context.Context, error) {
 	return s.shared.catchUp(ctx)
 }
 
-// keepUp is catchUp for a process that may have nothing else to do. The error is nil if it fails
-// as it did the time before.
+// mostApart is how far the store's clock and the machine's may be apart. Servers that are further
+// apart than that disagree about what has expired, and on which day something happened.
+const mostApart = time.Second
+
+// keepUp is catchUp for a process that may have nothing else to do, and compares the clocks. The
+// error is nil if it fails as it did the time before.
 func (s *watchedStore) keepUp(ctx context.Context) error {
+	if s.shared == nil {
+		return nil
+	}
 	within, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	_, err := s.catchUp(within)
-	if s.away.Swap(err != nil) {
-		return nil
+	if was := s.away.Swap(err != nil); err != nil {
+		if was {
+			return nil
+		}
+		return err
 	}
-	return err
+	ahead := s.shared.clockAhead()
+	if apart := ahead.Abs() > mostApart; !s.apart.Swap(apart) && apart {
+		return fmt.Errorf("the database's clock is ahead of this machine's by %v", ahead)
+	}
+	return nil
 }
 
 // mine reports whether this process is the one that does what a name stands for, and for the next

@@ -59,6 +59,16 @@ func databaseName(address string) (name string, ok bool) {
 	return "postgres://" + u.Host + u.EscapedPath(), true
 }
 
+// databaseFigures are what a server tells of its use of a database.
+type databaseFigures struct {
+	won, lost       uint64 // turns
+	trips           uint64 // messages that were sent
+	gone            uint64 // how often commits were not there any more that were known
+	current         time.Time
+	ahead           time.Duration // as in sharedStore
+	conns, connsMax int
+}
+
 // A wholeStore is a database that everything can be put into, or read from, at once.
 type wholeStore interface {
 	openedStore
@@ -72,6 +82,9 @@ type wholeStore interface {
 
 	// tell logs what the database is, and what an acknowledged write is worth there.
 	tell(ctx context.Context, log *slog.Logger)
+
+	// figures returns the figures since it was opened.
+	figures() databaseFigures
 
 	// writeFile makes a data file of the newest state, as disk.Build does.
 	writeFile(ctx context.Context, path string) (*disk.Copy, error)

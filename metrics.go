@@ -119,6 +119,22 @@ func (m *meter) ofFile(s *boltStore, space *diskSpace) {
 	m.Gauge("sello_disk_size_bytes", "Size of the disk of the data file.", told(&space.all))
 }
 
+// ofDatabase registers what a database takes.
+func (m *meter) ofDatabase(s wholeStore) {
+	var now databaseFigures
+	m.Before(func() { now = s.figures() })
+	const help = "Groups of writes that were to be stored in the database. One is lost, and runs again, if another server has written since it began."
+	m.CounterFunc("sello_database_turns_total", help, func() float64 { return float64(now.won) }, "result", "won")
+	m.CounterFunc("sello_database_turns_total", help, func() float64 { return float64(now.lost) }, "result", "lost")
+	m.CounterFunc("sello_database_reruns_total", "Writes that ran again because their group was lost.", func() float64 { return float64(s.writes().reruns.Load()) })
+	m.CounterFunc("sello_database_trips_total", "Messages to the database, each with its answer.", func() float64 { return float64(now.trips) })
+	m.CounterFunc("sello_database_commits_gone_total", "How often the database had lost commits that this server knew of.", func() float64 { return float64(now.gone) })
+	m.Gauge("sello_database_head_age_seconds", "How long ago it was last known what all servers have written.", func() float64 { return time.Since(now.current).Seconds() })
+	m.Gauge("sello_database_clock_ahead_seconds", "By how much, at the least, the database's clock is ahead of this machine's. Negative: behind.", func() float64 { return now.ahead.Seconds() })
+	m.Gauge("sello_database_connections_used", "Connections to the database in use.", func() float64 { return float64(now.conns) })
+	m.Gauge("sello_database_connections_max", "Connections to the database that may be in use: -pg-conns.", func() float64 { return float64(now.connsMax) })
+}
+
 // ofTime registers the clock, and how late the sweep is.
 func (m *meter) ofTime(e *engine) {
 	for _, verdict := range []verdict{clockSafe, clockBehind, clockAhead} {

@@ -332,6 +332,9 @@ func (s *service) startMetrics(addr string, within *gate, plan *backupPlan) erro
 	m.ofStore(s.store, s.api.engine)
 	m.ofTime(s.api.engine)
 	m.ofWebhooks(s.hooks)
+	if database, ok := s.store.(wholeStore); ok {
+		m.ofDatabase(database)
+	}
 	if s.file != nil {
 		m.ofFile(s.file, &s.space)
 		m.ofBackups(plan, &s.backups)
@@ -591,7 +594,7 @@ func (a *api) keepHouse(ctx context.Context) {
 				what, err = "recount", a.engine.recount(ctx)
 			}
 		case <-flush.C:
-			if what, err = "store", a.engine.store.keepUp(ctx); a.engine.store.away.Load() {
+			if what, err = "store", a.engine.store.keepUp(ctx); err != nil || a.engine.store.away.Load() {
 				continue
 			}
 			a.engine.store.tryWrite(ctx)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -32,7 +33,8 @@ type memServer struct {
 	*sharedMem
 	server  int
 	others  func(settings bool)
-	failure chan error // of giveUp
+	failure chan error   // of giveUp
+	ahead   atomic.Int64 // of clockAhead
 	looking sync.Mutex
 	seen    sharedCommits // of all other servers
 	closed  bool          // guarded by sharedMem.mu
@@ -50,6 +52,8 @@ func newSharedMem(n int) []Store {
 }
 
 func (s *memServer) onOthers(others func(settings bool)) { s.others = others }
+
+func (s *memServer) clockAhead() time.Duration { return time.Duration(s.ahead.Load()) }
 
 func (s *memServer) giveUp(err error) { s.failure <- err }
 

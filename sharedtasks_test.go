@@ -399,6 +399,22 @@ func TestHouseOfServers(t *testing.T) {
 			time.Sleep(flushInterval + time.Millisecond)
 			ready(http.StatusOK)
 		}
+		log.Reset()
+		for _, ahead := range []time.Duration{time.Second, 1100 * time.Millisecond, -time.Hour} {
+			stores[1].ahead.Store(int64(ahead))
+			time.Sleep(30 * time.Second)
+			if ahead == time.Second {
+				ready(http.StatusOK)
+			} else {
+				ready(http.StatusServiceUnavailable)
+			}
+			stores[1].ahead.Store(0)
+			time.Sleep(flushInterval + time.Millisecond)
+			ready(http.StatusOK)
+		}
+		if text := log.String(); strings.Count(text, "task=") != 2 || !strings.Contains(text, "ahead of this machine's by 1.1s") || !strings.Contains(text, "by -1h0m0s") {
+			t.Errorf("logged: %s", text)
+		}
 		stop()
 		<-ended[1]
 		for _, s := range shops {

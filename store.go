@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"sello/internal/ordered"
 )
@@ -182,6 +183,10 @@ type sharedStore interface {
 
 	// dropLease gives a name back.
 	dropLease(ctx context.Context, name string) error
+
+	// clockAhead returns by how much, at the least, the store's clock was ahead of this machine's
+	// at the last catchUp; < 0: behind.
+	clockAhead() time.Duration
 
 	// giveUp has Failed tell of an error: this process must write no more.
 	giveUp(err error)

@@ -39,6 +39,10 @@ func openPostgres(ctx context.Context, address string, opts databaseOptions) (op
 	}
 	s := newPostgresStore(db)
 	s.committed, s.setting, s.dense = opts.committed, opts.setting, opts.dense
+	db.OnBack(func(from, to int64) {
+		opts.log.Error("commits are gone", "last", from, "now", to, "cause", "the database has not got what it acknowledged: a standby that lacked it was promoted, or a backup was restored",
+			"help", "ask for a synchronous standby: docs/postgresql.md; sello verify checks what is there")
+	})
 	return s, nil
 }
 
@@ -100,6 +104,13 @@ func (s *postgresStore) takeLease(ctx context.Context, name string) (bool, error
 
 func (s *postgresStore) dropLease(ctx context.Context, name string) error {
 	return databaseError(s.db.DropLease(ctx, name))
+}
+
+func (s *postgresStore) clockAhead() time.Duration { return s.db.Stats().Ahead }
+
+func (s *postgresStore) figures() databaseFigures {
+	f := s.db.Stats()
+	return databaseFigures{f.Won, f.Lost, f.Trips, f.Back, f.Current, f.Ahead, f.Conns, f.MaxConns}
 }
 
 func (s *postgresStore) giveUp(err error) { s.queue.fail(err) }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -60,7 +61,8 @@ func TestPostgresCopy(t *testing.T) {
 		customers += fmt.Sprintf("c%d,c%d@example.com,,%d\n", i, i, i)
 	}
 	s.ok("import customers "+s.file("c.csv", customers), "")
-	address, back := pgtest.DSN(t), filepath.Join(s.dir, "back.db")
+	cluster := pgtest.Start(t)
+	address, back := cluster.DSN(), filepath.Join(s.dir, "back.db")
 	refused := func(line, want string) {
 		t.Helper()
 		if code, _, errs := s.run(line); code != 1 || !strings.Contains(errs, want) {
@@ -110,7 +112,7 @@ func TestPostgresCopy(t *testing.T) {
 		}
 	}
 
-	server, _ := s.start("serve -db " + address)
+	server, _ := s.start("serve -metrics 127.0.0.1:0 -db " + address)
 	if !strings.Contains(server.log.String(), `"msg":"database","postgres":"`) {
 		t.Errorf("the log does not tell of the database: %s", server.log)
 	}
@@ -127,11 +129,23 @@ func TestPostgresCopy(t *testing.T) {
 	for _, line := range []string{"apply " + s.file("luna.json", string(demoDocument)), "user list", "audit", "webhook list", "export", "copy -to " + filepath.Join(s.dir, "other.db"), "verify"} {
 		s.ok(line)
 	}
+	// As if a standby had been promoted that lacked the last commits.
+	server.wantStatus(http.StatusUnauthorized, "/rewards", "sello_x", "a key that nobody has")
+	cluster.Exec("DELETE FROM sello_log WHERE n > (SELECT max(n) - 3 FROM sello_log)")
+	server.wantStatus(http.StatusUnauthorized, "/rewards", "sello_x", "a key that nobody has")
+	if res, err := http.Get("http://" + server.metrics + metricsPath); err != nil {
+		t.Error(err)
+	} else if text, err := io.ReadAll(res.Body); err != nil || figuresOf(t, string(text))["sello_database_commits_gone_total"] != 1 {
+		t.Errorf("%s, %v", text, err)
+	}
 	if code := second.stop(); code != 0 {
 		t.Errorf("the second server ended with %d: %s", code, second.log)
 	}
 	if code := server.stop(); code != 0 {
 		t.Errorf("the server ended with %d: %s", code, server.log)
+	}
+	if !strings.Contains(server.log.String(), `"level":"ERROR","msg":"commits are gone"`) {
+		t.Errorf("the log does not tell of lost commits: %s", server.log)
 	}
 	if strings.Contains(server.log.String(), "sello_test_") || !strings.Contains(server.log.String(), mustName(t, address)) {
 		t.Errorf("the log has the address, or not its name: %s", server.log)
@@ -188,11 +202,12 @@ type floor struct {
 	*testing.T
 	admins []*admin
 	apis   []*api
+	stores []Store
 	clock  atomic.Int64 // milliseconds
 }
 
 func newFloor(t *testing.T, stores []Store) *floor {
-	f := &floor{T: t}
+	f := &floor{T: t, stores: stores}
 	f.clock.Store(time.Now().UnixMilli())
 	for i, s := range stores {
 		e := newEngine(s, func() time.Time { return time.UnixMilli(f.clock.Load()) }, cryptoSeed)
@@ -306,5 +321,16 @@ func TestPostgresRetries(t *testing.T) {
 	report, err := f.admins[2].verify(t.Context(), verifyRequest{})
 	if err != nil || len(report.Problems) > 0 || report.Movements > rounds+2 {
 		t.Errorf("%+v, %v", report, err)
+	}
+	m := newMeter()
+	m.ofDatabase(f.stores[1].(*postgresStore))
+	got := figuresOf(t, string(m.Text()))
+	for _, series := range []string{`turns_total{result="won"}`, `turns_total{result="lost"}`, "reruns_total", "trips_total", "head_age_seconds", "connections_max"} {
+		if got["sello_database_"+series] <= 0 {
+			t.Errorf("%s is %v", series, got["sello_database_"+series])
+		}
+	}
+	if ahead := got["sello_database_clock_ahead_seconds"]; ahead != 0 {
+		t.Errorf("a database on this machine is ahead of it by %v", ahead)
 	}
 }

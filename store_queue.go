@@ -82,7 +82,8 @@ type writeQueue struct {
 	outcomes chan error  // from it: one for each group
 
 	broken atomic.Bool
-	failed chan error // one error, when the queue breaks
+	failed chan error    // one error, when the queue breaks
+	reruns atomic.Uint64 // functions that ran again because their turn was lost
 }
 
 // An openedStore is a Store that a command has opened: a file, or a database.
@@ -305,6 +306,7 @@ func (q *writeQueue) takeAgain() bool {
 		return true
 	}
 	c.panicked = nil
+	q.reruns.Add(1)
 	q.place(c)
 	return true
 }
