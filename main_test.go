@@ -884,12 +884,12 @@ func TestInWords(t *testing.T) {
 		{fmt.Errorf("journal: %w", errors.Join(
 			&fs.PathError{Op: "write", Path: "a.db-journal2", Err: syscall.ENOSPC}, &fs.PathError{Op: "write", Path: "a.db-journal1", Err: syscall.ENOSPC},
 		)), "journal: a.db-journal2: no queda espacio en el disco; a.db-journal1: no queda espacio en el disco"},
-		{errors.Join(errFailed, errFailed), "no se puede escribir tras un fallo del disco"},
-		{errors.Join(adminErrorf("una línea\notra"), errClosed), "una línea\notra\nel archivo se está cerrando"},
+		{errors.Join(errFailed, errFailed), "ya no se puede escribir, tras un fallo"},
+		{errors.Join(adminErrorf("una línea\notra"), errClosed), "una línea\notra\nse está cerrando"},
 		{fmt.Errorf("a.db: %w", disk.ErrCutShort), "a.db: el archivo se acortó mientras estaba en uso"},
 		{fmt.Errorf("a.db-journal2: %w", disk.ErrRemoved), "a.db-journal2: el archivo se borró mientras estaba en uso"},
 		{fmt.Errorf("a.db: %w", disk.ErrReplaced), "a.db: el archivo se reemplazó mientras estaba en uso"},
-		{errFailed, "no se puede escribir tras un fallo del disco"},
+		{errFailed, "ya no se puede escribir, tras un fallo"},
 		{context.Canceled, "se interrumpió"},
 		{adminErrorf("se deja como está"), "se deja como está"},
 	} {

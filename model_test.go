@@ -46,7 +46,7 @@ func TestUnreadable(t *testing.T) {
 		if want := "a.db: a stored record cannot be read" + test.want; err.Error() != want || !errors.Is(err, errRecord) {
 			t.Errorf("%v, want %s", err, want)
 		}
-		want := "a.db: archivo dañado: un registro no se puede leer" + test.words + ": restaura una copia de seguridad"
+		want := "a.db: datos dañados: un registro no se puede leer" + test.words + ": restaura una copia de seguridad"
 		if got := inWords(err); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}

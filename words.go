@@ -355,9 +355,9 @@ var faultWords = []wording{
 	{syscall.EADDRINUSE, "la dirección ya está en uso"},
 	{syscall.EADDRNOTAVAIL, "no es una dirección de esta máquina"},
 	{context.Canceled, "se interrumpió"},
-	{errFailed, "no se puede escribir tras un fallo del disco"},
+	{errFailed, "ya no se puede escribir, tras un fallo"},
 	{errUnavailable, "por ahora no se puede escribir"},
-	{errClosed, "el archivo se está cerrando"},
+	{errClosed, "se está cerrando"},
 }
 
 // databaseWords translates what can be wrong with a database.
@@ -376,8 +376,8 @@ var databaseWords = []wording{
 // damageWords translates the errors of a damaged file, which the log has in English.
 var damageWords = []wording{
 	{errCorrupt, "archivo dañado"},
-	{errRecord, "archivo dañado: un registro no se puede leer"},
-	{errLots, "archivo dañado: los lotes de una cuenta no suman su saldo"},
+	{errRecord, "datos dañados: un registro no se puede leer"},
+	{errLots, "datos dañados: los lotes de una cuenta no suman su saldo"},
 }
 
 // diskWords translates the errors of package disk.

@@ -36,13 +36,13 @@ func TestDiskInWords(t *testing.T) {
 		{&disk.LeftJournalError{Name: "j", Err: syscall.EIO}, "el disco no se puede leer o escribir (j); si es una copia puesta a propósito en su lugar, quita ese journal"},
 		{fmt.Errorf("b.db: %w: %w", disk.ErrExists, disk.ErrForeign), "b.db: ya existe y no se reemplaza: no es un archivo de sello"},
 		{fmt.Errorf("b.db: %w: %w", disk.ErrNotSynced, syscall.EIO), "b.db: la copia está ahí, pero no se pudo asegurar su nombre en el disco: el disco no se puede leer o escribir"},
-		{seamError(disk.ErrClosed), "el archivo se está cerrando"},
-		{seamError(disk.ErrFailed), "no se puede escribir tras un fallo del disco"},
+		{seamError(disk.ErrClosed), "se está cerrando"},
+		{seamError(disk.ErrFailed), "ya no se puede escribir, tras un fallo"},
 		{seamError(fmt.Errorf("%w: %w", disk.ErrUnavailable, disk.ErrFull)), "por ahora no se puede escribir: el archivo llegó a la longitud máxima en este sistema"},
 		{fmt.Errorf("a.db: %w", seamError(&disk.DamageError{Page: 0, Table: -1, Err: disk.ErrDamaged})), "a.db: archivo dañado, página 0: restaura una copia de seguridad"},
 		{fmt.Errorf("a.db: %w", seamError(&disk.DamageError{Page: -1, Table: 'm', Err: disk.ErrDamaged})), "a.db: archivo dañado, tabla 'm': restaura una copia de seguridad"},
 		{fmt.Errorf("a.db: %w", seamError(disk.ErrDamaged)), "a.db: archivo dañado: restaura una copia de seguridad"},
-		{fmt.Errorf("a.db: %w", errRecord), "a.db: archivo dañado: un registro no se puede leer: restaura una copia de seguridad"},
+		{fmt.Errorf("a.db: %w", errRecord), "a.db: datos dañados: un registro no se puede leer: restaura una copia de seguridad"},
 	} {
 		if got := inWords(test.err); got != test.want {
 			t.Errorf("%v: %q, want %q", test.err, got, test.want)
