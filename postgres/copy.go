@@ -50,11 +50,11 @@ func (db *DB) Fill(ctx context.Context, entries iter.Seq2[Entry, error], same fu
 // holdTurn begins a transaction, in which nobody else can commit, and returns the head. Its
 // reads are as of that head, all of them.
 func (c *conn) holdTurn() (Head, error) {
-	rows, err := c.trip().add(sqlHold).add(sqlPatience).askHead(Head{}).run()
+	rows, err := c.trip().add(sqlHold).add(sqlHolding).add(sqlPatience).askHead(Head{}).run()
 	if err != nil {
 		return Head{}, err
 	}
-	seen, err := sightIn(rows[2], Head{})
+	seen, err := sightIn(rows[3], Head{})
 	if err != nil {
 		return Head{}, err
 	}

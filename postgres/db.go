@@ -231,6 +231,7 @@ func (db *DB) with(ctx context.Context, p *pool, use func(*conn) (keep bool, err
 		case unprepared:
 			db.unprepared.Store(true)
 		case redial, elsewhere, again:
+			db.free(err)
 			if time.Since(began) > db.patience {
 				return fmt.Errorf("%w: %w", ErrUnavailable, err)
 			}
@@ -245,6 +246,26 @@ func (db *DB) with(ctx context.Context, p *pool, use func(*conn) (keep bool, err
 		}
 	}
 }
+
+// free ends the sessions that have inserted a row of the log, or the lease, and have waited for the
+// rest of their message for long, if err says that somebody has waited for a row in vain. Their
+// server has stopped, or something on the way has lost what it sent and keeps the connection. They
+// would hold up everybody for ever. PostgreSQL's own limits begin where a message ends.
+func (db *DB) free(err error) {
+	if sqlState(err) != "55P03" {
+		return
+	}
+	if c, err := db.writers.take(context.Background()); err == nil {
+		db.writers.give(c, c.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND usename = current_user AND application_name <> '`+holding+`'
+	AND wait_event = 'ClientRead' AND state_change < now() - interval '5s'
+	AND pid IN (SELECT pid FROM pg_locks WHERE mode = 'RowExclusiveLock'
+		AND relation IN ('sello_log'::regclass, 'sello_lease'::regclass))`))
+	}
+}
+
+// holding is the application_name of a session that may hold the turn for as long as it likes.
+const holding = "sello holds the turn"
 
 // write carries out statements in a transaction, and returns the rows of each. Like a commit it
 // does not wait for others for long. It must be such that it can be done again.
@@ -363,6 +384,7 @@ func (db *DB) commit(at Head, id [16]byte, settings bool, changes []Change) (Hea
 				unknown, began = true, time.Now()
 			}
 		case again, elsewhere:
+			db.free(err)
 		case refused:
 			if !unknown {
 				return Head{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -435,8 +457,8 @@ func commitParams(at, next Head, changes []Change) [][]byte {
 		bytesArray(deleted), bytesArray(keys), bytesArray(values)}
 }
 
-// commit sends a commit, in one message, so that a server that stops does not leave half of it
-// there with its locks.
+// commit sends a commit, in one message, so that a server that stops seldom leaves half of it
+// there with its locks. See free.
 func (c *conn) commit(params [][]byte) error {
 	results, err := c.trip().add(sqlBegin).add(sqlPatience).add(sqlTurn, params...).add(sqlCommit).run()
 	if err != nil {

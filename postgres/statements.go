@@ -42,6 +42,7 @@ var (
 	sqlHold     = newStatement(`BEGIN ISOLATION LEVEL REPEATABLE READ`)
 	sqlCommit   = newStatement(`COMMIT`)
 	sqlRollback = newStatement(`ROLLBACK`)
+	sqlHolding  = newStatement(`SET LOCAL application_name = '` + holding + `'`)
 
 	// A commit that waits longer than this for another server's is told so, and asks again.
 	sqlPatience = newStatement(`SET LOCAL lock_timeout = '3s'`)
