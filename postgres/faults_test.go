@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,5 +77,65 @@ func TestHoldLong(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestStandbyWaitEnded ends the wait of a commit for a synchronous standby that is away. The commit
+// is not acknowledged before the standby has it; then it is, once.
+func TestStandbyWaitEnded(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"pg_cancel_backend", "pg_terminate_backend"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			cluster := pgtest.Start(t)
+			standby := cluster.Standby(t, true)
+			direct := open(t, cluster.DSN())
+			db, err := Open(t.Context(), cluster.DSN(), Options{Name: "waiter", Patience: 2 * time.Second, Trip: 3 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			follow := standby.Query("SHOW primary_conninfo")
+			standby.Detach()
+			type outcome struct {
+				head Head
+				err  error
+			}
+			last := head(t, db)
+			for _, back := range []bool{false, true} {
+				done := make(chan outcome, 1)
+				key := fmt.Sprint("back ", back)
+				id := newID()
+				go func() {
+					h, err := db.commit(last, id, false, changes(key, "1"))
+					done <- outcome{h, err}
+				}()
+				waiting := "FROM pg_stat_activity WHERE application_name = 'waiter' AND wait_event = 'SyncRep' AND query = 'COMMIT'"
+				for deadline := time.Now().Add(10 * time.Second); cluster.Query("SELECT count(*) "+waiting) == "0"; {
+					if time.Now().After(deadline) {
+						t.Fatal("no commit waits for the standby")
+					}
+				}
+				cluster.Exec("SELECT " + how + "(pid) " + waiting)
+				if back {
+					standby.Set("primary_conninfo = '" + strings.ReplaceAll(follow, "'", "''") + "'")
+				}
+				got := <-done
+				next := Head{last.N + 1, id, last.Settings}
+				switch {
+				case !back && !errors.Is(got.err, ErrUnknown):
+					t.Errorf("while the standby is away: %v, %v", got.head, got.err)
+				case back && (got.err != nil || !got.head.Is(next)):
+					t.Errorf("with the standby: %v, %v", got.head, got.err)
+				}
+				if now := head(t, direct); !now.Is(next) {
+					t.Fatalf("the head is %v, want %v", now, next)
+				}
+				last = next
+			}
+			if there := standby.Query("SELECT count(*) FROM sello_kv"); there != "2" {
+				t.Errorf("the standby has %s entries", there)
+			}
+		})
 	}
 }
