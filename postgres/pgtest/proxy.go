@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -262,6 +263,9 @@ func (l *link) up() {
 			}
 		}
 		last := l.count(message[0], fault.At)
+		if strings.IndexByte("SQFp", message[0]) >= 0 { // what the client waits for an answer to
+			time.Sleep(time.Duration(l.p.latency.Load()))
+		}
 		w.Write(message)
 		if (last || r.Buffered() == 0) && !l.flush(w) {
 			l.end(Close)
@@ -305,6 +309,7 @@ func (l *link) startup(r *bufio.Reader, w *bufio.Writer) bool {
 			continue
 		}
 		l.count('S', Nowhere) // it is answered like a Sync
+		time.Sleep(time.Duration(l.p.latency.Load()))
 		w.Write(message)
 		return l.flush(w)
 	}
@@ -328,7 +333,6 @@ func (l *link) count(kind byte, at Point) (last bool) {
 
 // flush sends what was gathered, unless the proxy is frozen.
 func (l *link) flush(w *bufio.Writer) bool {
-	time.Sleep(time.Duration(l.p.latency.Load()))
 	l.p.frozen.RLock()
 	defer l.p.frozen.RUnlock()
 	return w.Flush() == nil
