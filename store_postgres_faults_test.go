@@ -15,8 +15,8 @@ import (
 	"sello/postgres/pgtest"
 )
 
-// A faultyFloor is three servers on one database, each behind a proxy that cuts its connections
-// around their COMMITs, and a client that adds points until each add was answered.
+// A faultyFloor is three servers on one database, to which something happens, and clients that add
+// points until each add was answered.
 type faultyFloor struct {
 	*floor
 	cluster *pgtest.Cluster
@@ -25,17 +25,40 @@ type faultyFloor struct {
 	welcome int      // points that each begins with
 
 	answered, unavailable atomic.Int64
+	silence               silence
+}
+
+// A silence is how long no add was answered, at most.
+type silence struct {
+	mu      sync.Mutex
+	last    time.Time // when one was
+	longest time.Duration
+}
+
+func (s *silence) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if !s.last.IsZero() {
+		s.longest = max(s.longest, now.Sub(s.last))
+	}
+	s.last = now
 }
 
 const faultyPeople = 4
 
 func newFaultyFloor(t *testing.T, seed uint64, settings ...string) *faultyFloor {
 	cluster := pgtest.Start(t, settings...)
-	var stores []Store
+	return newFloorOf(t, cluster, faultyStores(t, seed, cluster.DSN()))
+}
+
+// faultyStores returns the stores of three servers on one database, each behind a proxy that cuts
+// its connections around their COMMITs.
+func faultyStores(t *testing.T, seed uint64, dsn string) (stores []Store) {
 	for i := range 3 {
 		var mu sync.Mutex
 		rnd := rand.New(rand.NewPCG(seed, uint64(i)))
-		proxy := pgtest.NewProxy(t, cluster.DSN(), func(commit int) pgtest.Fault {
+		proxy := pgtest.NewProxy(t, dsn, func(commit int) pgtest.Fault {
 			mu.Lock()
 			defer mu.Unlock()
 			if commit < 50 || rnd.IntN(25) > 0 { // the first ones open the store
@@ -47,6 +70,10 @@ func newFaultyFloor(t *testing.T, seed uint64, settings ...string) *faultyFloor 
 		})
 		stores = append(stores, openTestPostgres(t, proxy.DSN()))
 	}
+	return stores
+}
+
+func newFloorOf(t *testing.T, cluster *pgtest.Cluster, stores []Store) *faultyFloor {
 	f := &faultyFloor{floor: newFloor(t, stores), cluster: cluster}
 	k, err := f.admins[0].createKey(t.Context(), keyRequest{Org: "cafe-luna", Name: "x", RateLimit: 10_000_000})
 	f.ok(err)
@@ -73,6 +100,7 @@ func (f *faultyFloor) work(client int, rnd *rand.Rand, stop <-chan bool) (added 
 			if code == 200 || code == 201 {
 				added[person]++
 				f.answered.Add(1)
+				f.silence.end()
 				break
 			}
 			if code != 503 || try > 1000 {
@@ -127,7 +155,8 @@ func (f *faultyFloor) run(seed uint64, length time.Duration, disturb func(*rand.
 	case len(report.Problems) > 0:
 		faults = append(faults, fmt.Sprint(report.Problems))
 	}
-	f.Logf("seed %d: %d adds in %v, %d answers were 503", seed, total, length, f.unavailable.Load())
+	f.Logf("seed %d: %d adds in %v, %d answers were 503, at most %v without an add", seed, total, length,
+		f.unavailable.Load(), f.silence.longest.Round(time.Millisecond))
 	if total < 50 {
 		faults = append(faults, "too few adds to tell")
 	}

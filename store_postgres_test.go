@@ -25,7 +25,12 @@ import (
 
 func openTestPostgres(t testing.TB, dsn string) *postgresStore {
 	t.Helper()
-	db, err := postgres.Open(t.Context(), dsn, postgres.Options{Create: true, Name: "sello"})
+	return openPostgresWith(t, dsn, postgres.Options{Create: true, Name: "sello"})
+}
+
+func openPostgresWith(t testing.TB, dsn string, options postgres.Options) *postgresStore {
+	t.Helper()
+	db, err := postgres.Open(t.Context(), dsn, options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,10 +87,10 @@ func TestStandbyWaitEnded(t *testing.T) {
 	for _, how := range []string{"pg_cancel_backend", "pg_terminate_backend"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			cluster := pgtest.Start(t)
+			cluster := pgtest.Start(t, "wal_retrieve_retry_interval=100ms")
 			standby := cluster.Standby(t, true)
 			direct := open(t, cluster.DSN())
-			db, err := Open(t.Context(), cluster.DSN(), Options{Name: "waiter", Patience: 2 * time.Second, Trip: 3 * time.Second})
+			db, err := Open(t.Context(), cluster.DSN(), Options{Name: "waiter", Patience: 2 * time.Second, Trip: 2 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}
