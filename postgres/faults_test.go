@@ -62,6 +62,31 @@ func TestStoppedInTurn(t *testing.T) {
 	}
 }
 
+// TestTurnCut ends the session that a turn reads over. The next turn does not suffer from it.
+func TestTurnCut(t *testing.T) {
+	t.Parallel()
+	cluster := pgtest.Start(t)
+	db := open(t, cluster.DSN())
+	turn, err := db.Begin(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := turn.Get([]byte("a")); err != nil {
+		t.Error(err)
+	}
+	cluster.Terminate("application_name = 'sello'")
+	if _, _, err := turn.Get([]byte("b")); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("a turn reads over a session that was ended: %v", err)
+	}
+	turn.Close()
+	if turn, err = db.Begin(nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := turn.Commit(false, changes("a", "1")); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestHoldLong: who holds the turn may be silent for long. Others are told to come back.
 func TestHoldLong(t *testing.T) {
 	t.Parallel()

@@ -54,7 +54,9 @@ func (t *Turn) sees() error {
 		head, err := t.snap.Head()
 		switch {
 		case err != nil:
-			t.err = t.db.chain.silent(err)
+			if t.err = err; t.snap.conn == nil { // else its connection was lost, and another one may do
+				t.db.chain.silent(err)
+			}
 		case !t.buildsOn(head):
 			t.err = ErrTurnLost
 		}
