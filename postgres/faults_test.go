@@ -115,19 +115,28 @@ func TestStandbyWaitEnded(t *testing.T) {
 			cluster := pgtest.Start(t, "wal_retrieve_retry_interval=100ms")
 			standby := cluster.Standby(t, true)
 			direct := open(t, cluster.DSN())
-			db, err := Open(t.Context(), cluster.DSN(), Options{Name: "waiter", Patience: 2 * time.Second, Trip: 2 * time.Second})
-			if err != nil {
-				t.Fatal(err)
+			waiter := func(o Options) *DB {
+				o.Name = "waiter"
+				db, err := Open(t.Context(), cluster.DSN(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { db.Close() })
+				return db
 			}
-			defer db.Close()
+			hasty, patient := waiter(Options{Patience: time.Second, Trip: time.Second}), waiter(Options{})
 			follow := standby.Query("SHOW primary_conninfo")
 			standby.Detach()
 			type outcome struct {
 				head Head
 				err  error
 			}
-			last := head(t, db)
+			last := head(t, direct)
 			for _, back := range []bool{false, true} {
+				db := hasty
+				if back {
+					db = patient
+				}
 				done := make(chan outcome, 1)
 				key := fmt.Sprint("back ", back)
 				id := newID()
