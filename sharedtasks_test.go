@@ -534,3 +534,24 @@ func TestSessionsOfServers(t *testing.T) {
 	}
 	same(t, "refused log-ins", tries, 6)
 }
+
+// TestRetriesOfServers: each server knows of the names of retries that it has written itself, and
+// looks in the store for those of others.
+func TestRetriesOfServers(t *testing.T) {
+	t.Parallel()
+	shops := newServers(t, setup{program: `"default":true`})
+	first := shops[0].served()
+	servers := [2]*servedShop{first, {shops[1], newAPIOf(shops[1].engine), first.key}}
+	path := "/api/v1/points/customers/" + shops[0].customer("ana").String() + "/add"
+	for i := range 20 {
+		one, other := servers[i%2], servers[(i+1)%2]
+		own, name := fmt.Sprint("own-", i), fmt.Sprint("name-", i)
+		if w := other.post(path, own, `{"amount":1}`); w.Code != http.StatusCreated {
+			t.Fatal(w.Code, w.Body)
+		}
+		answer := one.post(path, name, `{"amount":1}`).Body.String()
+		if w := other.post(path, name, `{"amount":1}`); w.Body.String() != answer || w.Header().Get("Idempotency-Replayed") != "true" {
+			t.Fatalf("%d: %d %s, want %s", i, w.Code, w.Body, answer)
+		}
+	}
+}

@@ -124,7 +124,13 @@ func TestPostgresFailoverControl(t *testing.T) {
 	if len(faults) == 0 {
 		t.Error("adds that a failover took back were not noticed")
 	}
-	// Here: each server has said that the head went back.
+	gone := uint64(0)
+	for _, s := range f.stores {
+		gone += s.(wholeStore).figures().gone
+	}
+	if gone == 0 {
+		t.Error("no server has said that commits are gone")
+	}
 }
 
 // A smallDisk is a folder whose file system has little room.
