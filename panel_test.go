@@ -37,6 +37,15 @@ func newPanelShop(t testing.TB, with setup) *panelShop {
 }
 
 func newPanelShopOn(of *shop) *panelShop {
+	s := newPanelOn(of)
+	for _, r := range roles {
+		s.tokens[r] = s.member(r)
+	}
+	return s
+}
+
+// newPanelOn returns a shop with the panel, without users.
+func newPanelOn(of *shop) *panelShop {
 	s := &panelShop{shop: of, tokens: map[role]string{}, users: map[role]id{}}
 	s.api = newAPI(s.shop.engine, nil, slog.New(slog.DiscardHandler))
 	s.panel = thePanel(s.api, panelAddress{}, usualSessionLimits())
@@ -44,9 +53,6 @@ func newPanelShopOn(of *shop) *panelShop {
 	s.panel.random = func() string {
 		s.made++
 		return fmt.Sprintf("TOKEN%011d", s.made)
-	}
-	for _, r := range roles {
-		s.tokens[r] = s.member(r)
 	}
 	return s
 }

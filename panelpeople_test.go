@@ -59,10 +59,15 @@ func (b *browser) want(status int, where string, w *httptest.ResponseRecorder, h
 
 func newPeopleShop(t testing.TB) *panelShop {
 	s := newPanelShop(t, panelSetup)
+	s.takesPeople()
+	return s
+}
+
+// takesPeople makes log-ins cheap, however many there are.
+func (s *panelShop) takesPeople() {
 	s.api.logins.iterations = 2
 	s.api.logins.sources = newLoginLimits(1<<20, 1)
 	s.panel.sessionLimits = s.shop.engine.sessionLimits
-	return s
 }
 
 // TestPanelNobody: while there is no user, the page says the command that makes one, without

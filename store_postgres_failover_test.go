@@ -28,7 +28,7 @@ func audited(t *testing.T, prepare func(t *testing.T, seed uint64) (f *faultyFlo
 		seed := rand.Uint64N(1_000_000)
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			f, disturb := prepare(t, seed)
-			if faults := f.run(seed, 3*time.Second, disturb); len(faults) > 0 {
+			if faults := f.run(seed, 3*time.Second, 12, disturb); len(faults) > 0 {
 				t.Errorf("%q", faults)
 			}
 		})
@@ -113,7 +113,7 @@ func TestPostgresFailoverControl(t *testing.T) {
 	primary := pgtest.Start(t)
 	standby := primary.Standby(t, false)
 	f := newFloorOf(t, primary, threeAt(t, primary.DSN(standby)))
-	faults := f.run(seed, 3*time.Second, happensOnce(func() {
+	faults := f.run(seed, 3*time.Second, 12, happensOnce(func() {
 		standby.Detach()
 		f.adds(100)
 		primary.Stop(pgtest.Immediate)

@@ -15,14 +15,15 @@ import (
 	"sello/postgres/pgtest"
 )
 
-// A faultyFloor is three servers on one database, to which something happens, and clients that add
-// points until each add was answered.
-type faultyFloor struct {
-	*floor
-	cluster *pgtest.Cluster
+// Adders are clients of three servers that add points until each add was answered.
+type adders struct {
+	*testing.T
+	send    func(server int, key, method, path, retry, body string) (status int, answer string) // 503: none
+	verify  func() error
 	key     string
 	people  []string // ids
 	welcome int      // points that each begins with
+	keyless bool     // each request has an Idempotency-Key of its own, also one that is sent again
 
 	answered, unavailable atomic.Int64
 	silence               silence
@@ -45,7 +46,101 @@ func (s *silence) end() {
 	s.last = now
 }
 
-const faultyPeople = 4
+const addedPeople = 4
+
+func newAdders(t *testing.T, key string, send func(server int, key, method, path, retry, body string) (int, string), verify func() error) *adders {
+	a := &adders{T: t, key: key, send: send, verify: verify}
+	for i := range addedPeople {
+		var c struct {
+			ID      string
+			Balance int
+		}
+		_, body := send(i%3, key, "POST", "/customers", "", fmt.Sprintf(`{"email":"c%d@example.com"}`, i))
+		if err := json.Unmarshal([]byte(body), &c); err != nil {
+			t.Fatal(err)
+		}
+		a.people, a.welcome = append(a.people, c.ID), c.Balance
+	}
+	return a
+}
+
+// work adds one point after another until stop is closed, each by a request with a key of its own
+// that is sent to any of the servers until it is answered. It returns how many were.
+func (a *adders) work(client int, rnd *rand.Rand, stop <-chan bool) (added [addedPeople]int) {
+	for i := 0; ; i++ {
+		person := rnd.IntN(addedPeople)
+		for try := 0; ; try++ {
+			retry := fmt.Sprintf("%d-%d", client, i)
+			if a.keyless {
+				retry = fmt.Sprintf("%s-%d", retry, try)
+			}
+			code, body := a.send(rnd.IntN(3), a.key, "POST", "/points/customers/"+a.people[person]+"/add", retry, `{"amount":1}`)
+			if code == 200 || code == 201 {
+				added[person]++
+				a.answered.Add(1)
+				a.silence.end()
+				break
+			}
+			if code != 503 || try > 1000 {
+				a.Errorf("%d %s", code, body)
+				return added
+			}
+			a.unavailable.Add(1)
+			time.Sleep(time.Duration(rnd.IntN(20)) * time.Millisecond)
+		}
+		select {
+		case <-stop:
+			return added
+		default:
+		}
+	}
+}
+
+// run runs clients while disturb does something to the database or the servers again and again, for
+// a while. It returns what is wrong afterwards.
+func (a *adders) run(seed uint64, length time.Duration, clients int, disturb func(*rand.Rand)) (faults []string) {
+	stop := make(chan bool)
+	var wait sync.WaitGroup
+	added := make([][addedPeople]int, clients)
+	for client := range clients {
+		wait.Go(func() { added[client] = a.work(client, rand.New(rand.NewPCG(seed, uint64(100+client))), stop) })
+	}
+	rnd := rand.New(rand.NewPCG(seed, 99))
+	for end := time.Now().Add(length); time.Now().Before(end); {
+		time.Sleep(time.Duration(200+rnd.IntN(600)) * time.Millisecond)
+		disturb(rnd)
+	}
+	close(stop)
+	wait.Wait()
+	total := 0
+	for person, id := range a.people {
+		want := a.welcome
+		for client := range clients {
+			want += added[client][person]
+			total += added[client][person]
+		}
+		var b struct{ Balance int }
+		_, body := a.send(person%3, a.key, "GET", "/points/customers/"+id+"/balance", "", "")
+		if err := json.Unmarshal([]byte(body), &b); err != nil || b.Balance != want {
+			faults = append(faults, fmt.Sprintf("%d adds were answered, %s", want, strings.Join(strings.Fields(body), "")))
+		}
+	}
+	if err := a.verify(); err != nil {
+		faults = append(faults, err.Error())
+	}
+	a.Logf("seed %d: %d adds in %v, %d answers were 503, at most %v without an add", seed, total, length, a.unavailable.Load(), a.silence.longest.Round(time.Millisecond))
+	if total < 50 {
+		faults = append(faults, "too few adds to tell")
+	}
+	return faults
+}
+
+// A faultyFloor is three servers on one database to which something happens, and their clients.
+type faultyFloor struct {
+	*adders
+	cluster *pgtest.Cluster
+	stores  []Store
+}
 
 func newFaultyFloor(t *testing.T, seed uint64, settings ...string) *faultyFloor {
 	cluster := pgtest.Start(t, settings...)
@@ -74,93 +169,16 @@ func faultyStores(t *testing.T, seed uint64, dsn string) (stores []Store) {
 }
 
 func newFloorOf(t *testing.T, cluster *pgtest.Cluster, stores []Store) *faultyFloor {
-	f := &faultyFloor{floor: newFloor(t, stores), cluster: cluster}
+	f := newFloor(t, stores)
 	k, err := f.admins[0].createKey(t.Context(), keyRequest{Org: "cafe-luna", Name: "x", RateLimit: 10_000_000})
 	f.ok(err)
-	f.key = k.Key
-	for i := range faultyPeople {
-		var c struct {
-			ID      string
-			Balance int
+	return &faultyFloor{newAdders(t, k.Key, f.send, func() error {
+		report, err := f.admins[1].verify(t.Context(), verifyRequest{})
+		if err == nil && len(report.Problems) > 0 {
+			err = fmt.Errorf("%q", report.Problems)
 		}
-		_, body := f.send(i%3, f.key, "POST", "/customers", "", fmt.Sprintf(`{"email":"c%d@example.com"}`, i))
-		f.ok(json.Unmarshal([]byte(body), &c))
-		f.people, f.welcome = append(f.people, c.ID), c.Balance
-	}
-	return f
-}
-
-// work adds one point after another until stop is closed, each by a request with a key of its own
-// that is sent to any of the servers until it is answered. It returns how many were.
-func (f *faultyFloor) work(client int, rnd *rand.Rand, stop <-chan bool) (added [faultyPeople]int) {
-	for i := 0; ; i++ {
-		person := rnd.IntN(faultyPeople)
-		for try := 0; ; try++ {
-			code, body := f.send(rnd.IntN(3), f.key, "POST", "/points/customers/"+f.people[person]+"/add", fmt.Sprintf("%d-%d", client, i), `{"amount":1}`)
-			if code == 200 || code == 201 {
-				added[person]++
-				f.answered.Add(1)
-				f.silence.end()
-				break
-			}
-			if code != 503 || try > 1000 {
-				f.Errorf("%d %s", code, body)
-				return added
-			}
-			f.unavailable.Add(1)
-			time.Sleep(time.Duration(rnd.IntN(20)) * time.Millisecond)
-		}
-		select {
-		case <-stop:
-			return added
-		default:
-		}
-	}
-}
-
-// run runs clients while disturb does something to the database again and again, for a while. It
-// returns what is wrong afterwards.
-func (f *faultyFloor) run(seed uint64, length time.Duration, disturb func(*rand.Rand)) (faults []string) {
-	const clients = 12
-	stop := make(chan bool)
-	var wait sync.WaitGroup
-	var added [clients][faultyPeople]int
-	for client := range clients {
-		wait.Go(func() { added[client] = f.work(client, rand.New(rand.NewPCG(seed, uint64(100+client))), stop) })
-	}
-	rnd := rand.New(rand.NewPCG(seed, 99))
-	for end := time.Now().Add(length); time.Now().Before(end); {
-		time.Sleep(time.Duration(200+rnd.IntN(600)) * time.Millisecond)
-		disturb(rnd)
-	}
-	close(stop)
-	wait.Wait()
-	total := 0
-	for person, id := range f.people {
-		want := f.welcome
-		for client := range clients {
-			want += added[client][person]
-			total += added[client][person]
-		}
-		var b struct{ Balance int }
-		_, body := f.send(person%3, f.key, "GET", "/points/customers/"+id+"/balance", "", "")
-		if err := json.Unmarshal([]byte(body), &b); err != nil || b.Balance != want {
-			faults = append(faults, fmt.Sprintf("%d adds were answered, %s", want, strings.Join(strings.Fields(body), "")))
-		}
-	}
-	report, err := f.admins[1].verify(f.Context(), verifyRequest{})
-	switch {
-	case err != nil:
-		faults = append(faults, err.Error())
-	case len(report.Problems) > 0:
-		faults = append(faults, fmt.Sprint(report.Problems))
-	}
-	f.Logf("seed %d: %d adds in %v, %d answers were 503, at most %v without an add", seed, total, length,
-		f.unavailable.Load(), f.silence.longest.Round(time.Millisecond))
-	if total < 50 {
-		faults = append(faults, "too few adds to tell")
-	}
-	return faults
+		return err
+	}), cluster, stores}
 }
 
 // TestPostgresFaults disturbs three servers while they work: connections are cut before, in and
@@ -169,7 +187,7 @@ func (f *faultyFloor) run(seed uint64, length time.Duration, disturb func(*rand.
 func TestPostgresFaults(t *testing.T) {
 	seed := rand.Uint64N(1_000_000)
 	f := newFaultyFloor(t, seed)
-	faults := f.run(seed, time.Duration(sized(600, 4))*time.Second, func(rnd *rand.Rand) {
+	faults := f.run(seed, time.Duration(sized(600, 4))*time.Second, 12, func(rnd *rand.Rand) {
 		switch rnd.IntN(4) {
 		case 0:
 			f.cluster.Restart(pgtest.Immediate)
@@ -189,7 +207,7 @@ func TestPostgresFaults(t *testing.T) {
 func TestPostgresFaultsControl(t *testing.T) {
 	for seed := uint64(1); seed < 6; seed++ {
 		f := newFaultyFloor(t, seed, "synchronous_commit=off", "wal_writer_delay=10s")
-		if len(f.run(seed, 3*time.Second, func(*rand.Rand) { f.cluster.Restart(pgtest.Immediate) })) > 0 {
+		if len(f.run(seed, 3*time.Second, 12, func(*rand.Rand) { f.cluster.Restart(pgtest.Immediate) })) > 0 {
 			return
 		}
 	}
