@@ -39,6 +39,7 @@ type market struct {
 	slowest  time.Duration // answer of a server that was running all the while
 	restarts time.Duration // the longest that a server took to serve again, from its kill
 	kills    int
+	replayed int // answers to adds that had been done, unanswered
 }
 
 // A stand is one of the servers.
@@ -151,6 +152,9 @@ func (s *market) send(server int, key, method, path, retry, body string) (int, s
 	if before.stops%2 == 0 && before.stops == s.stands[server].stops {
 		s.slowest = max(s.slowest, now.Sub(began))
 	}
+	if err == nil && res.Header.Get("Idempotency-Replayed") == "true" {
+		s.replayed++
+	}
 	if status < 300 && method == http.MethodPost {
 		if !s.last.IsZero() {
 			s.longest = max(s.longest, now.Sub(s.last))
@@ -203,7 +207,7 @@ func TestPostgresKills(t *testing.T) {
 			s.kill((first + 1) % 3)
 		}
 	})
-	t.Logf("seed %d: %d kills, no answer for %v at most, %v until a killed server served", seed, s.kills, s.longest, s.restarts)
+	t.Logf("seed %d: %d kills, %d replays, no answer for %v at most, %v until a killed server served", seed, s.kills, s.replayed, s.longest, s.restarts)
 	if len(faults) > 0 {
 		t.Errorf("seed %d: %q", seed, faults)
 	}
@@ -220,8 +224,10 @@ func TestPostgresKillsControl(t *testing.T) {
 	s := newMarket(t, rushShop.document())
 	a := s.adders()
 	a.keyless = true
-	if faults := a.run(1, 10*time.Second, 12, func(rnd *rand.Rand) { s.kill(rnd.IntN(3)) }); len(faults) == 0 {
-		t.Error("adds that were sent again without their key were not noticed")
+	if faults := a.run(1, 20*time.Second, 12, func(rnd *rand.Rand) { s.kill(rnd.IntN(3)) }); len(faults) == 0 {
+		t.Errorf("adds that were sent again without their key were not noticed by %d kills", s.kills)
+	} else {
+		t.Logf("%d kills: %q", s.kills, faults)
 	}
 }
 
@@ -240,7 +246,7 @@ func TestPostgresStops(t *testing.T) {
 		s.stop(rnd.IntN(3), time.Duration(sized(8000, 1000)+rnd.IntN(sized(4000, 500)))*time.Millisecond)
 		stops++
 	})
-	t.Logf("seed %d: %d stops, no answer for %v at most, %v for an answer of a running server", seed, stops, s.longest, s.slowest)
+	t.Logf("seed %d: %d stops, %d replays, no answer for %v at most, %v for an answer of a running server", seed, stops, s.replayed, s.longest, s.slowest)
 	if len(faults) > 0 {
 		t.Errorf("seed %d: %q", seed, faults)
 	}
