@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -543,6 +544,17 @@ func TestRetriesOfServers(t *testing.T) {
 	first := shops[0].served()
 	servers := [2]*servedShop{first, {shops[1], newAPIOf(shops[1].engine), first.key}}
 	path := "/api/v1/points/customers/" + shops[0].customer("ana").String() + "/add"
+	rnd := rand.New(rand.NewPCG(1, 1))
+	for range sliceNames/1000 + 1 { // the slice that follows a full one is known
+		names := make([][16]byte, 1000)
+		for i := range names {
+			names[i] = randomName(rnd)
+		}
+		shops[0].ok(shops[0].keepNames(nil, names...))
+	}
+	if shops[0].engine.slices.fillingNames(shops[0].org, lastSlice(shops[0])) == nil {
+		t.Fatal("no names are known")
+	}
 	for i := range 20 {
 		one, other := servers[i%2], servers[(i+1)%2]
 		own, name := fmt.Sprint("own-", i), fmt.Sprint("name-", i)
