@@ -809,6 +809,43 @@ func TestOvertaken(t *testing.T) {
 	check(t, db, "a=3 ")
 }
 
+// TestTurnReads: what others commit while a turn runs, it never reads, also where it has read nothing
+// before.
+func TestTurnReads(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	db, other := open(t, dsn), open(t, dsn)
+	for name, read := range map[string]func(*Turn) error{
+		"Get": func(turn *Turn) error {
+			_, _, err := turn.Get([]byte("a"))
+			return err
+		},
+		"Scan": func(turn *Turn) error {
+			for _, err := range turn.Scan(nil, nil, false) {
+				return err
+			}
+			return nil
+		},
+	} {
+		turn, err := db.Begin(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.commit(head(t, other), newID(), false, changes("a", name)); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := read(turn); err != ErrTurnLost {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if err := turn.Check(); err != ErrTurnLost {
+			t.Errorf("%s: the turn is not lost: %v", name, err)
+		}
+		turn.Close()
+	}
+}
+
 // TestViewPanics: a View whose function panics gives its connection back.
 func TestViewPanics(t *testing.T) {
 	t.Parallel()
