@@ -106,6 +106,9 @@ func (d *copied) toFile(ctx context.Context, from, to *invocation) error {
 		return to.ofFile(disk.ErrExists)
 	}
 	return from.withWhole(ctx, true, func(source openedStore) error {
+		if err := unserved(ctx, source.(wholeStore)); err != nil {
+			return from.ofFile(err)
+		}
 		return source.(wholeStore).hold(ctx, func(tx Tx) error {
 			sum := newWholeSum()
 			_, err := disk.Build(ctx, to.db, 0, func() iter.Seq2[Entry, error] {

@@ -38,6 +38,12 @@ var (
 	errDatabaseOld       = errors.New("database: older than PostgreSQL 15")
 	errDatabaseReadOnly  = errors.New("database: takes no writes")
 	errDatabaseForeign   = errors.New("database: has tables named as those of sello, with other columns")
+	errDatabaseUntrusted = errors.New("database: the server's certificate is not to be trusted")
+	errDatabaseFile      = errors.New("database: a file that the address names cannot be read")
+	errDatabaseUnready   = errors.New("database: takes no connections now")
+	errDatabaseAway      = errors.New("database: does not serve now")
+	errDatabaseUnknown   = errors.New("database: it is not known whether it was stored")
+	errDatabaseServed    = errors.New("database: a server uses it")
 	errDatabaseEmpty     = errors.New("database: has no tables of sello")
 	errNotEmpty          = errors.New("database: has entries already")
 )
@@ -80,7 +86,11 @@ type wholeStore interface {
 	// hold runs fn in a View of the newest state, and lets nobody write meanwhile.
 	hold(ctx context.Context, fn func(Tx) error) error
 
-	// tell logs what the database is, and what an acknowledged write is worth there.
+	// leased reports whether a process has a lease.
+	leased(ctx context.Context, name string) (bool, error)
+
+	// tell logs what the database is, and what an acknowledged write is worth there, unless that is
+	// what it logged before.
 	tell(ctx context.Context, log *slog.Logger)
 
 	// figures returns the figures since it was opened.

@@ -339,7 +339,11 @@ func (d *doctor) server(ctx context.Context) {
 	}
 	conn, err := (&net.Dialer{Timeout: serverPatience}).DialContext(ctx, "tcp", at)
 	if err != nil {
-		d.note("server", true, "no está en marcha")
+		text := "no está en marcha"
+		if d.database {
+			text = "en " + at + " no responde ninguno; otros que usen la base de datos no se buscan"
+		}
+		d.note("server", true, "%s", text)
 		return
 	}
 	conn.Close()

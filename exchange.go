@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -308,7 +309,7 @@ func (x *exchange) note(err error) *apiError {
 	if x.api.counts != nil {
 		x.api.counts.failed(e.code, err)
 	}
-	if e.code.status >= 500 && e.code != codeClockUnsafe { // the clock logs it once for all
+	if _, told := errors.AsType[*apiError](err); e.code.status >= 500 && !told { // what /readyz says was logged, once, where it was found
 		x.api.log.Error("failed", "requestId", x.requestID[0], "cause", err.Error())
 	}
 	for name, values := range e.headers {

@@ -11,6 +11,20 @@ import (
 // longer than a lease lasts. So what is done under a lease looks in its transaction at what it
 // acts upon, and is right whoever does it.
 
+// houseLease is the name of what one server does for all: the sweep. As long as servers use a
+// database, one of them has it.
+const houseLease = "house"
+
+// unserved returns errDatabaseServed if a server uses the database. One that was killed counts for
+// some seconds.
+func unserved(ctx context.Context, database wholeStore) error {
+	served, err := database.leased(ctx, houseLease)
+	if served {
+		err = errDatabaseServed
+	}
+	return err
+}
+
 // leaseRenewal is how often who works under a lease makes it last longer.
 const leaseRenewal = 3 * time.Second
 
@@ -42,6 +56,16 @@ func (l *lease) held(ctx context.Context) bool {
 		l.taken = asked
 	}
 	return !l.taken.IsZero()
+}
+
+// keep makes the lease last longer, if this process has it.
+func (l *lease) keep(ctx context.Context) {
+	l.mu.Lock()
+	taken := !l.taken.IsZero()
+	l.mu.Unlock()
+	if taken {
+		l.held(ctx)
+	}
 }
 
 // during runs work with a context that ends once the lease is lost. The caller holds it.

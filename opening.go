@@ -180,8 +180,13 @@ func (c *invocation) takeUp(ctx context.Context, e *engine, store openedStore) (
 	}
 	// Then the store is of an older schema.
 	file, isFile := store.(*boltStore)
-	if !isFile && !c.migrates {
-		return nil, err
+	if database, ok := store.(wholeStore); ok {
+		if !c.migrates {
+			return nil, err
+		}
+		if err := unserved(ctx, database); err != nil {
+			return nil, err
+		}
 	}
 	keep := func(from uint64) (string, error) {
 		name := fmt.Sprintf("%s.schema%d", c.db, from)

@@ -408,6 +408,9 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 	if s.file != nil {
 		s.background.Go(func() { s.space.watch(background, filepath.Dir(c.db), s.log) })
 	}
+	if database, ok := s.store.(wholeStore); ok {
+		s.background.Go(func() { tellEach(background, time.Minute, database, s.log) })
+	}
 	s.background.Go(func() { s.supervisor.live(background, s.api.storeAnswers) })
 	if s.pair != nil {
 		s.background.Go(func() { s.pair.watch(background) })
@@ -573,7 +576,8 @@ func flushOf(a *api) func(context.Context) error {
 // keepHouse runs the periodic tasks until ctx ends: what one of several servers has to do, if this
 // is the one, and what each does for itself. While the store is away none of it can be done.
 func (a *api) keepHouse(ctx context.Context) {
-	house := &lease{store: a.engine.store, name: "house"}
+	house := &lease{store: a.engine.store, name: houseLease}
+	house.held(ctx)
 	defer house.drop(ctx)
 	sweep, flush := time.NewTicker(sweepInterval), time.NewTicker(flushInterval)
 	defer sweep.Stop()
@@ -597,6 +601,7 @@ func (a *api) keepHouse(ctx context.Context) {
 			if what, err = "store", a.engine.store.keepUp(ctx); err != nil || a.engine.store.away.Load() {
 				continue
 			}
+			house.keep(ctx)
 			a.engine.store.tryWrite(ctx)
 			if what, err = "clock", a.engine.correctClock(ctx); err == nil && a.engine.clock.isSafe() {
 				what, err = "usage", a.limiter.flush(ctx, a.engine.store)
@@ -607,6 +612,20 @@ func (a *api) keepHouse(ctx context.Context) {
 			if err == nil {
 				what, err = "retries", a.engine.filterReplays(ctx)
 			}
+		}
+	}
+}
+
+// tellEach logs what a database is, again and again: after a failover it is another one.
+func tellEach(ctx context.Context, interval time.Duration, database wholeStore, log *slog.Logger) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			database.tell(ctx, log)
 		}
 	}
 }

@@ -5,9 +5,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"iter"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +31,7 @@ type postgresStore struct {
 	committed func(time.Duration)   // told how long each commit took; nil: nobody is
 	setting   func(key string) bool // as in databaseOptions
 	dense     string                // the same
+	told      postgres.Durability   // by tell
 }
 
 // openPostgres opens the store in a database.
@@ -108,6 +111,11 @@ func (s *postgresStore) dropLease(ctx context.Context, name string) error {
 
 func (s *postgresStore) clockAhead() time.Duration { return s.db.Stats().Ahead }
 
+func (s *postgresStore) leased(ctx context.Context, name string) (bool, error) {
+	leased, err := s.db.Leased(ctx, name)
+	return leased, databaseError(err)
+}
+
 func (s *postgresStore) figures() databaseFigures {
 	f := s.db.Stats()
 	return databaseFigures{f.Won, f.Lost, f.Trips, f.Back, f.Current, f.Ahead, f.Conns, f.MaxConns}
@@ -166,10 +174,14 @@ func (s *postgresStore) writeFile(ctx context.Context, path string) (*disk.Copy,
 
 func (s *postgresStore) tell(ctx context.Context, log *slog.Logger) {
 	d, err := s.db.Durability(ctx)
-	if err != nil {
+	switch {
+	case err != nil && s.told == postgres.Durability{}:
 		log.Warn("database", "cause", err.Error())
 		return
+	case err != nil || d == s.told:
+		return
 	}
+	s.told = d
 	log.Info("database", "postgres", d.Version, "synchronousCommit", d.Synchronous, "standbys", d.Standbys, "fsync", d.Fsync)
 	if d.Synchronous == "off" || d.Fsync == "off" {
 		log.Warn("acknowledged writes can be lost", "cause", "a crash of the database takes back its last commits",
@@ -258,6 +270,8 @@ var databaseFaults = []struct{ from, to error }{
 	{postgres.ErrPassword, errDatabasePassword},
 	{postgres.ErrNoDatabase, errDatabaseMissing},
 	{postgres.ErrForbidden, errDatabaseForbidden},
+	{postgres.ErrUntrusted, errDatabaseUntrusted},
+	{postgres.ErrUnavailable, errDatabaseUnready},
 	{postgres.ErrOld, errDatabaseOld},
 	{postgres.ErrReadOnly, errDatabaseReadOnly},
 	{postgres.ErrForeign, errDatabaseForeign},
@@ -267,12 +281,24 @@ var databaseFaults = []struct{ from, to error }{
 // openingError returns an error of postgres.Open as one of Store. Where something can be done
 // about it, the cause would only hide what.
 func openingError(err error) error {
+	if file, is := errors.AsType[*fs.PathError](err); is {
+		return fmt.Errorf("%w: %s", errDatabaseFile, file.Path)
+	}
 	for _, known := range databaseFaults {
 		if errors.Is(err, known.from) {
 			return known.to
 		}
 	}
 	return databaseError(err)
+}
+
+// because returns an errUnavailable that says what is known of the cause of err.
+func because(known, err error) error {
+	cause := err.Error()
+	for _, said := range []error{postgres.ErrUnknown, postgres.ErrUnavailable} {
+		cause = strings.ReplaceAll(cause, said.Error()+": ", "")
+	}
+	return &backendError{errUnavailable, fmt.Errorf("%w: %s", known, cause)}
 }
 
 // databaseError returns an error of the database as one of Store.
@@ -282,8 +308,12 @@ func databaseError(err error) error {
 		return nil
 	case errors.Is(err, postgres.ErrClosed):
 		return errClosed
-	case errors.Is(err, postgres.ErrUnavailable), errors.Is(err, postgres.ErrUnknown):
-		return &backendError{errUnavailable, err}
+	case errors.Is(err, postgres.ErrForbidden):
+		return errDatabaseForbidden
+	case errors.Is(err, postgres.ErrUnknown):
+		return because(errDatabaseUnknown, err)
+	case errors.Is(err, postgres.ErrUnavailable):
+		return because(errDatabaseAway, err)
 	}
 	return seamError(err)
 }

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -131,9 +133,10 @@ func TestPostgresCopy(t *testing.T) {
 		r.wantStatus(http.StatusUnauthorized, "/rewards", text, "a key that a command has revoked")
 	}
 	s.ok("import customers " + s.file("more.csv", customers+"d,d@example.com,,1\n"))
-	for _, line := range []string{"apply " + s.file("luna.json", string(demoDocument)), "user list", "audit", "webhook list", "export", "copy -to " + filepath.Join(s.dir, "other.db"), "verify"} {
+	for _, line := range []string{"apply " + s.file("luna.json", string(demoDocument)), "user list", "audit", "webhook list", "export", "verify"} {
 		s.ok(line)
 	}
+	refused("copy -to "+filepath.Join(s.dir, "other.db"), "la usa un servidor: detén todos")
 	// As if a standby had been promoted that lacked the last commits.
 	server.wantStatus(http.StatusUnauthorized, "/rewards", "sello_x", "a key that nobody has")
 	cluster.Exec("DELETE FROM sello_log WHERE n > (SELECT max(n) - 3 FROM sello_log)")
@@ -164,6 +167,55 @@ func mustName(t *testing.T, address string) string {
 		t.Fatal(address)
 	}
 	return name
+}
+
+// TestPostgresWords: what a person reads of errors of a database.
+func TestPostgresWords(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("ERROR: out of order (SQLSTATE 99999)")
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{databaseError(fmt.Errorf("%w: %v", postgres.ErrUnknown, fmt.Errorf("%w: %w", postgres.ErrUnavailable, cause))),
+			"no se sabe si se guardó: mira qué hay antes de repetirlo: ERROR: out of order (SQLSTATE 99999)"},
+		{databaseError(fmt.Errorf("%w: %w", postgres.ErrUnavailable, cause)), "la base de datos no responde ahora como debe: ERROR: out of order (SQLSTATE 99999)"},
+		{databaseError(fmt.Errorf("%w: %w", postgres.ErrForbidden, cause)), "a ese usuario le falta permiso para hacer las tablas de sello, o para usarlas"},
+		{openingError(fmt.Errorf("%w: %w", postgres.ErrUnavailable, cause)), "PostgreSQL no admite conexiones ahora: no le quedan, está arrancando o se está deteniendo"},
+		{openingError(fmt.Errorf("%w: %w", postgres.ErrDSN, &fs.PathError{Op: "open", Path: "/ca.pem", Err: fs.ErrNotExist})), "no se puede leer un archivo que nombra la dirección: /ca.pem"},
+	} {
+		if got := inWords(test.err); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
+}
+
+// TestPostgresTold: the log tells what the database is, and again once that has changed.
+func TestPostgresTold(t *testing.T) {
+	t.Parallel()
+	cluster := pgtest.Start(t)
+	s := openTestPostgres(t, cluster.DSN())
+	defer s.Close()
+	var log bytes.Buffer
+	tell := func() string {
+		log.Reset()
+		s.tell(t.Context(), slog.New(slog.NewTextHandler(&log, nil)))
+		return log.String()
+	}
+	if text := tell(); !strings.Contains(text, "synchronousCommit=on") || strings.Contains(text, "can be lost") {
+		t.Errorf("told: %s", text)
+	}
+	if text := tell(); text != "" {
+		t.Errorf("told again: %s", text)
+	}
+	cluster.Set("synchronous_commit = off")
+	for range 1000 { // sessions notice it some time later
+		if text := tell(); strings.Contains(text, "synchronousCommit=off") && strings.Contains(text, "can be lost") {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("a change is not told")
 }
 
 // servers returns the stores of n servers on one new database.

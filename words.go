@@ -370,6 +370,12 @@ var databaseWords = []wording{
 	{errDatabaseOld, "es un servidor anterior a PostgreSQL 15"},
 	{errDatabaseReadOnly, "la base de datos no admite escrituras: ¿es una réplica?"},
 	{errDatabaseForeign, "hay tablas con los nombres de las de sello (sello_kv, sello_log, sello_lease) y otras columnas: no es una base de datos suya"},
+	{errDatabaseUntrusted, "el certificado de PostgreSQL no vale para esa dirección, o no es de quien dice sslrootcert"},
+	{errDatabaseFile, "no se puede leer un archivo que nombra la dirección"},
+	{errDatabaseUnready, "PostgreSQL no admite conexiones ahora: no le quedan, está arrancando o se está deteniendo"},
+	{errDatabaseAway, "la base de datos no responde ahora como debe"},
+	{errDatabaseUnknown, "no se sabe si se guardó: mira qué hay antes de repetirlo"},
+	{errDatabaseServed, "la usa un servidor: detén todos; uno que se cortó cuenta 10 segundos más"},
 	{errDatabaseEmpty, "la base de datos no tiene las tablas de sello"},
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	mathrand "math/rand/v2"
 	"slices"
 	"sync"
@@ -54,6 +55,9 @@ const connsForCommits = 4
 // sello's.
 func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 	config, err := pgconn.ParseConfig(dsn)
+	if file, is := errors.AsType[*fs.PathError](err); is { // of a certificate, say
+		return nil, fmt.Errorf("%w: %w", ErrDSN, file)
+	}
 	if err != nil {
 		return nil, ErrDSN // its text may have the password
 	}
@@ -239,7 +243,7 @@ func (db *DB) with(ctx context.Context, p *pool, use func(*conn) (keep bool, err
 		case refused:
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		default:
-			return err
+			return usedError(err)
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -393,7 +397,7 @@ func (db *DB) commit(at Head, id [16]byte, settings bool, changes []Change) (Hea
 			if unknown {
 				return Head{}, fmt.Errorf("%w: %v", ErrUnknown, err)
 			}
-			return Head{}, err
+			return Head{}, usedError(err)
 		}
 		if time.Since(began) > db.patience {
 			if unknown {
@@ -496,6 +500,16 @@ func (db *DB) trim(head Head) error {
 func (db *DB) TakeLease(ctx context.Context, name string) (mine bool, err error) {
 	rows, err := db.write(ctx, func(t *trip) { t.add(sqlTakeLease, []byte(name), db.me[:]) })
 	return err == nil && len(rows[0]) == 1, err
+}
+
+// Leased reports whether somebody has a lease.
+func (db *DB) Leased(ctx context.Context, name string) (leased bool, err error) {
+	err = db.over(ctx, &db.readers, func(c *conn) error {
+		rows, err := c.trip().add(sqlLeased, []byte(name)).run()
+		leased = err == nil && len(rows[0]) == 1
+		return err
+	})
+	return leased, err
 }
 
 // DropLease gives a lease back.

@@ -3,9 +3,11 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"maps"
 	"math/rand/v2"
@@ -644,6 +646,9 @@ func TestLease(t *testing.T) {
 		if mine, err := db.TakeLease(t.Context(), "x"); mine != want || err != nil {
 			t.Errorf("got %v, %v; want %v", mine, err, want)
 		}
+		if leased, err := b.Leased(t.Context(), "x"); !leased || err != nil {
+			t.Errorf("leased: %t, %v", leased, err)
+		}
 	}
 	take(a, true)
 	take(b, false)
@@ -727,6 +732,8 @@ func TestOpenErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	open(t, cluster.DSN())
+	cluster.Exec("CREATE ROLE reader LOGIN PASSWORD 'secret'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
 	for _, test := range []struct {
 		dsn  string
 		want error
@@ -736,6 +743,8 @@ func TestOpenErrors(t *testing.T) {
 		{with(t, cluster.DSN(), func(u *url.URL) { u.User = url.UserPassword("nobody", "secret") }), ErrPassword},
 		{with(t, cluster.DSN(), func(u *url.URL) { u.Path = "/nothing" }), ErrNoDatabase},
 		{foreign, ErrForeign},
+		{"postgres://user:secret@127.0.0.1:1/x?sslmode=verify-full&sslrootcert=/nothing.pem", fs.ErrNotExist},
+		{with(t, cluster.DSN(), func(u *url.URL) { u.User = url.UserPassword("reader", "secret") }), ErrForbidden},
 	} {
 		began := time.Now()
 		db, err := Open(t.Context(), test.dsn, Options{Create: true})
@@ -751,6 +760,20 @@ func TestOpenErrors(t *testing.T) {
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("%s: it took %v", test.dsn, took)
 		}
+	}
+	reader, err := Open(t.Context(), with(t, cluster.DSN(), func(u *url.URL) { u.User = url.UserPassword("reader", "secret") }), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	if _, err := reader.commit(head(t, reader), newID(), false, nil); !errors.Is(err, ErrForbidden) {
+		t.Errorf("a commit of a user who may only read: %v", err)
+	}
+	if err := openError(&tls.CertificateVerificationError{Err: errors.New("expired")}); !errors.Is(err, ErrUntrusted) {
+		t.Error(err)
+	}
+	if leased, err := reader.Leased(t.Context(), "x"); leased || err != nil {
+		t.Errorf("a lease that nobody took: %t, %v", leased, err)
 	}
 	if _, err := Open(t.Context(), pgtest.DSN(t), Options{}); err != ErrNoTables {
 		t.Errorf("a database without tables: %v", err)

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -21,6 +22,7 @@ const (
 	ErrPassword   = failure("user or password refused")
 	ErrNoDatabase = failure("there is no database of that name")
 	ErrForbidden  = failure("the user may not do that")
+	ErrUntrusted  = failure("the server's certificate is not to be trusted")
 	ErrOld        = failure("the server is older than PostgreSQL 15")
 	ErrReadOnly   = failure("the database takes no writes")
 	ErrForeign    = failure("there are tables of these names that are not sello's")
@@ -111,6 +113,15 @@ func outcomeOf(err error) outcome {
 	return wrong
 }
 
+// usedError returns an error of using the database as one of those above, if something can be done
+// about it.
+func usedError(err error) error {
+	if sqlState(err) == "42501" { // insufficient_privilege
+		return fmt.Errorf("%w: %w", ErrForbidden, err)
+	}
+	return err
+}
+
 // openError returns an error of connecting as one of those above, with its cause, if it is one.
 // Causes never have a password.
 func openError(err error) error {
@@ -119,6 +130,8 @@ func openError(err error) error {
 	}
 	known := failure("")
 	switch state := sqlState(err); {
+	case errors.As(err, new(*tls.CertificateVerificationError)):
+		known = ErrUntrusted
 	case state == "28P01" || state == "28000":
 		known = ErrPassword
 	case state == "3D000":

@@ -75,6 +75,7 @@ SELECT n FROM turn`, typeInt4, typeInt8, typeBytes, typeInt8, typeBytes, typeInt
 	sqlTakeLease = newStatement(`INSERT INTO sello_lease (name, holder, until) VALUES ($1, $2, now() + '10s')
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
 WHERE sello_lease.until < now() OR sello_lease.holder = excluded.holder RETURNING name`, typeText, typeBytes)
+	sqlLeased  = newStatement(`SELECT name FROM sello_lease WHERE name = $1 AND until >= now()`, typeText)
 	sqlBarrier = newStatement(`INSERT INTO sello_lease (name, holder, until) VALUES ($1, $2, now())
 ON CONFLICT (name) DO UPDATE SET until = excluded.until`, typeText, typeBytes)
 	sqlDropLease = newStatement(`DELETE FROM sello_lease WHERE name = $1 AND holder = $2`, typeText, typeBytes)

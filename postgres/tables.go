@@ -53,7 +53,7 @@ func (db *DB) prepareTables(ctx context.Context) error {
 		}
 		switch {
 		case slices.Equal(found, columns):
-			return nil
+			return db.checkRights(ctx)
 		case len(found) > 0:
 			return ErrForeign
 		case !db.options.Create:
@@ -75,6 +75,21 @@ func (db *DB) prepareTables(ctx context.Context) error {
 		}
 	}
 	return ErrForeign
+}
+
+// checkRights fails unless the user may write, if this is to be a server.
+func (db *DB) checkRights(ctx context.Context) error {
+	if !db.options.Create {
+		return nil
+	}
+	return db.over(ctx, &db.writers, func(c *conn) error {
+		rows, err := c.query(`SELECT bool_and(has_table_privilege(t, p))
+FROM unnest('{sello_kv,sello_log,sello_lease}'::text[]) t, unnest('{SELECT,INSERT,UPDATE,DELETE}'::text[]) p`)
+		if err == nil && string(rows[0][0]) != "t" {
+			err = ErrForbidden
+		}
+		return err
+	})
 }
 
 func (c *conn) columns() ([]string, error) {
