@@ -79,13 +79,16 @@ func (s *watchedStore) catchUp(ctx context.Context) (context.Context, error) {
 // apart than that disagree about what has expired, and on which day something happened.
 const mostApart = time.Second
 
+// keepUpTime is how long the store may take to answer keepUp. A busy one takes a second.
+const keepUpTime = 3 * time.Second
+
 // keepUp is catchUp for a process that may have nothing else to do, and compares the clocks. The
 // error is nil if it fails as it did the time before.
 func (s *watchedStore) keepUp(ctx context.Context) error {
 	if s.shared == nil {
 		return nil
 	}
-	within, cancel := context.WithTimeout(ctx, time.Second)
+	within, cancel := context.WithTimeout(ctx, keepUpTime)
 	defer cancel()
 	_, err := s.catchUp(within)
 	if was := s.away.Swap(err != nil); err != nil {
