@@ -36,14 +36,14 @@ type postgresStore struct {
 
 // openPostgres opens the store in a database.
 func openPostgres(ctx context.Context, address string, opts databaseOptions) (openedStore, error) {
-	db, err := postgres.Open(ctx, address, postgres.Options{Conns: opts.conns, Create: !opts.mustExist && !opts.readOnly, Name: "sello"})
+	db, err := postgres.Open(ctx, address, postgres.Options{Conns: opts.conns, Create: !opts.mustExist && !opts.readOnly, Standby: opts.readOnly, Name: "sello"})
 	if err != nil {
 		return nil, openingError(err)
 	}
 	s := newPostgresStore(db)
 	s.committed, s.setting, s.dense = opts.committed, opts.setting, opts.dense
-	db.OnBack(func(from, to int64) {
-		opts.log.Error("commits are gone", "last", from, "now", to, "cause", "the database has not got what it acknowledged: a standby that lacked it was promoted, or a backup was restored",
+	db.OnGone(func(from, to int64) {
+		opts.log.Error("commits are gone", "last", from, "now", to, "cause", "the database has not got commits that it had: a standby that lacked it was promoted, or a backup was restored",
 			"help", "ask for a synchronous standby: docs/postgresql.md; sello verify checks what is there")
 	})
 	return s, nil
@@ -111,14 +111,14 @@ func (s *postgresStore) dropLease(ctx context.Context, name string) error {
 
 func (s *postgresStore) clockAhead() time.Duration { return s.db.Stats().Ahead }
 
-func (s *postgresStore) leased(ctx context.Context, name string) (bool, error) {
-	leased, err := s.db.Leased(ctx, name)
+func (s *postgresStore) leased(ctx context.Context, prefix string) (bool, error) {
+	leased, err := s.db.Leased(ctx, prefix)
 	return leased, databaseError(err)
 }
 
 func (s *postgresStore) figures() databaseFigures {
 	f := s.db.Stats()
-	return databaseFigures{f.Won, f.Lost, f.Trips, f.Back, f.Current, f.Ahead, f.Conns, f.MaxConns}
+	return databaseFigures{f.Won, f.Lost, f.Trips, f.Gone, f.Current, f.Ahead, f.Conns, f.MaxConns}
 }
 
 func (s *postgresStore) giveUp(err error) { s.queue.fail(err) }
@@ -183,6 +183,9 @@ func (s *postgresStore) tell(ctx context.Context, log *slog.Logger) {
 	}
 	s.told = d
 	log.Info("database", "postgres", d.Version, "synchronousCommit", d.Synchronous, "standbys", d.Standbys, "fsync", d.Fsync)
+	if d.Standbys != "" && d.Synchronous == "local" {
+		log.Warn("no commit waits for a standby", "cause", "synchronous_commit is local", "help", "set synchronous_commit = on")
+	}
 	if d.Synchronous == "off" || d.Fsync == "off" {
 		log.Warn("acknowledged writes can be lost", "cause", "a crash of the database takes back its last commits",
 			"help", "set synchronous_commit = on and fsync = on")

@@ -29,7 +29,7 @@ type chain struct {
 	size, most    int              // bytes of values, and how many of both
 
 	others func(settings bool)  // see DB.OnOthers
-	back   func(from, to int64) // see DB.OnBack
+	gone   func(from, to int64) // see DB.OnGone
 }
 
 // A value is that of a key in all states from a commit on, up to the last one.
@@ -118,9 +118,9 @@ func (c *chain) put(key string, v value) {
 // begins. landed, if not nil, is closed once the head is known here too: it is the commit of this
 // process that is under way.
 func (c *chain) learn(seen *sight) (landed <-chan struct{}) {
-	h, back := seen.Head, seen.back()
+	h, gone := seen.Head, seen.gone()
 	c.mu.Lock()
-	if h.Is(c.head) || h.ID == c.sent || !back && seen.before.N <= h.N && h.N < c.head.N { // the last was read earlier than what is known
+	if h.Is(c.head) || h.ID == c.sent || !gone && seen.before.N <= h.N && h.N < c.head.N { // the last was read earlier than what is known
 		if h.ID == c.sent {
 			landed = c.landed
 		}
@@ -128,17 +128,18 @@ func (c *chain) learn(seen *sight) (landed <-chan struct{}) {
 		return landed
 	}
 	// Where commits are gone, those in their place may have the same numbers.
-	settings := h.Settings != c.head.Settings || back || seen.ofBefore == nil
+	settings := h.Settings != c.head.Settings || gone || seen.ofBefore == nil
 	c.head, c.asked = h, false
 	c.epoch++
 	c.values, c.older, c.size = nil, nil, 0
-	if back {
-		c.stats.Back++
+	c.own = [len(c.own)][16]byte{}
+	c.others(settings) // before anybody can see the head
+	if gone {
+		c.stats.Gone++
 	}
 	c.mu.Unlock()
-	c.others(settings)
-	if back {
-		c.back(seen.before.N, h.N)
+	if gone {
+		c.gone(seen.before.N, h.N)
 	}
 	return nil
 }
@@ -166,10 +167,10 @@ func (c *chain) stored(head Head, epoch uint64, changes []Change) {
 	c.stats.Won++
 	c.stats.Current = time.Now()
 	c.down, c.doubts = nil, false // a commit is not safe before those that it builds on
-	c.own[head.N%int64(len(c.own))] = head.ID
-	if epoch != c.epoch { // others have committed since
+	if epoch != c.epoch {         // others have committed since
 		return
 	}
+	c.own[head.N%int64(len(c.own))] = head.ID
 	c.head = head
 	for _, change := range changes {
 		for _, values := range []map[string]value{c.values, c.older} {
@@ -191,6 +192,20 @@ func (c *chain) notStored(err error) {
 	}
 	c.doubts = c.doubts || errors.Is(err, ErrUnknown)
 	c.asked = c.asked && errors.Is(err, ErrUnavailable)
+}
+
+// doubt notes that commits may be there that are not safe yet: a connection was lost, maybe since
+// the database has crashed, or a session was ended that waited for a standby.
+func (c *chain) doubt() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.doubts, c.asked = true, false
+}
+
+func (c *chain) inDoubt() bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.doubts
 }
 
 // silent notes that the database could not be asked, if err says so.
@@ -229,20 +244,20 @@ func (db *DB) last() (Head, uint64, error) {
 }
 
 // OnOthers has others called when others have committed: before a function sees that, as far as
-// this process knows. settings says whether Head.Settings has changed. It is called before the
-// first use of the DB.
+// this process knows. settings says whether Head.Settings has changed. others must not use the DB.
+// OnOthers is called before the first use of the DB.
 func (db *DB) OnOthers(others func(settings bool)) { db.chain.others = others }
 
-// OnBack has back called when commits that were known are not in the log any more, with the
+// OnGone has gone called when commits that were known are not in the log any more, with the
 // number of the last one and that of the head now: a standby that lacked them was promoted, say.
 // It is called before the first use of the DB.
-func (db *DB) OnBack(back func(from, to int64)) { db.chain.back = back }
+func (db *DB) OnGone(gone func(from, to int64)) { db.chain.gone = gone }
 
 // Stats are figures of a DB since Open.
 type Stats struct {
 	Won, Lost uint64        // turns
 	Trips     uint64        // messages that were sent to the database
-	Back      uint64        // how often commits were gone
+	Gone      uint64        // how often commits were gone
 	Current   time.Time     // when what is known of the log was last found to be all; zero: never
 	Ahead     time.Duration // by how much, at the least, the database's clock is ahead of this machine's; < 0: behind
 	Conns     int           // connections that are in use
@@ -336,7 +351,7 @@ func (db *DB) askHead() (h Head, err error) {
 		began := time.Now()
 		rows, err := c.trip().askHead(before).run()
 		if err == nil {
-			if seen, err = sightIn(rows[0], before); err == nil {
+			if seen, err = c.sightIn(rows[0], before); err == nil {
 				db.chain.noteTime(seen, began)
 			}
 		}

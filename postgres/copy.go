@@ -54,7 +54,7 @@ func (c *conn) holdTurn() (Head, error) {
 	if err != nil {
 		return Head{}, err
 	}
-	seen, err := sightIn(rows[3], Head{})
+	seen, err := c.sightIn(rows[3], Head{})
 	if err != nil {
 		return Head{}, err
 	}

@@ -19,9 +19,10 @@ import (
 
 // Options of Open.
 type Options struct {
-	Conns    int           // most connections; 0 means 8. Some are kept for commits
+	Conns    int           // most connections; 0 means 8, and 5 is the least. Some are kept for commits
 	Values   int           // bytes of values that are kept; 0 means 16 MiB
-	Create   bool          // make the tables if there are none
+	Create   bool          // make the tables if there are none, and look whether the user may write
+	Standby  bool          // only read, also from a server that takes no writes
 	Name     string        // application_name, if the connection string has none
 	Patience time.Duration // how long to try while the database does not answer; 0 means 5 s
 	Trip     time.Duration // how long one message and its answer may take; 0 means 10 s
@@ -72,13 +73,13 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 	if _, ok := config.RuntimeParams["application_name"]; !ok {
 		config.RuntimeParams["application_name"] = options.Name
 	}
-	conns := cmp.Or(options.Conns, 8)
+	conns := max(cmp.Or(options.Conns, 8), connsForCommits+1)
 	db := &DB{config: config, options: options, trip: trip}
-	db.readers.init(db, max(1, conns-connsForCommits))
+	db.readers.init(db, conns-connsForCommits)
 	db.writers.init(db, connsForCommits)
 	rand.Read(db.me[:])
 	db.chain.epoch, db.chain.most, db.chain.others = 1, cmp.Or(options.Values, 16<<20), func(bool) {}
-	db.chain.back = func(int64, int64) {}
+	db.chain.gone = func(int64, int64) {}
 	if err := db.prepareTables(ctx); err != nil {
 		db.Close()
 		return nil, err
@@ -159,9 +160,11 @@ func (p *pool) take(ctx context.Context) (c *conn, err error) {
 func (p *pool) give(c *conn, err error) {
 	if outcomeOf(err) == elsewhere {
 		c.close()
+		p.db.readers.renew() // who only reads would not notice
 	}
 	p.mu.Lock()
-	if c.pg.IsClosed() && c.epoch == p.epoch {
+	broken := c.pg.IsClosed() && c.epoch == p.epoch
+	if broken {
 		p.epoch++
 	}
 	keep := c.idle() && c.epoch == p.epoch && !p.db.closed.Load()
@@ -180,6 +183,9 @@ func (p *pool) give(c *conn, err error) {
 		}
 	}
 	p.mu.Unlock()
+	if broken {
+		p.db.chain.doubt()
+	}
 	for _, c := range dead {
 		c.close()
 	}
@@ -262,7 +268,7 @@ func (db *DB) free(err error) {
 	if c, err := db.writers.take(context.Background()); err == nil {
 		db.writers.give(c, c.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND usename = current_user AND application_name <> '`+holding+`'
-	AND wait_event = 'ClientRead' AND state_change < now() - interval '5s'
+	AND backend_xid IS NOT NULL AND wait_event = 'ClientRead' AND state_change < now() - interval '5s'
 	AND pid IN (SELECT pid FROM pg_locks WHERE mode = 'RowExclusiveLock'
 		AND relation IN ('sello_log'::regclass, 'sello_lease'::regclass))`))
 	}
@@ -313,8 +319,8 @@ type sight struct {
 	at       time.Time // the database's clock
 }
 
-// back reports whether before was a commit that is not in the log any more. It was not trimmed.
-func (s *sight) back() bool {
+// gone reports whether before was a commit that is not in the log any more. It was not trimmed.
+func (s *sight) gone() bool {
 	if s.before.ID == ([16]byte{}) {
 		return false
 	}
@@ -327,9 +333,12 @@ func (s *sight) back() bool {
 // askHead adds the question for the head to a trip. Its rows are for sightIn.
 func (t *trip) askHead(before Head) *trip { return t.add(sqlHead, int4(part), int8(before.N)) }
 
-func sightIn(rows []row, before Head) (*sight, error) {
-	if len(rows) != 1 || len(rows[0]) != 5 || len(rows[0][0]) != 8 || len(rows[0][1]) != 16 || len(rows[0][2]) != 8 || len(rows[0][4]) != 8 {
+func (c *conn) sightIn(rows []row, before Head) (*sight, error) {
+	if len(rows) != 1 || len(rows[0]) < 6 || len(rows[0][0]) != 8 || len(rows[0][1]) != 16 || len(rows[0][2]) != 8 || len(rows[0][4]) != 8 {
 		return nil, fmt.Errorf("%w: the log has no head", ErrForeign)
+	}
+	if isStandby := rows[0][5]; string(isStandby) == "\x01" && !c.db.options.Standby {
+		return nil, errStandby
 	}
 	r, number := rows[0], func(b []byte) int64 { return int64(binary.BigEndian.Uint64(b)) }
 	return &sight{
@@ -422,7 +431,7 @@ func (db *DB) settled(next Head) (Head, error) {
 		if len(rows[0]) == 1 {
 			id = rows[0][0][0]
 		}
-		head, err = sightIn(rows[1], Head{})
+		head, err = c.sightIn(rows[1], Head{})
 		return err
 	})
 	if err == nil && string(id) == string(next.ID[:]) {
@@ -502,10 +511,10 @@ func (db *DB) TakeLease(ctx context.Context, name string) (mine bool, err error)
 	return err == nil && len(rows[0]) == 1, err
 }
 
-// Leased reports whether somebody has a lease.
-func (db *DB) Leased(ctx context.Context, name string) (leased bool, err error) {
+// Leased reports whether somebody has a lease whose name begins with a prefix.
+func (db *DB) Leased(ctx context.Context, prefix string) (leased bool, err error) {
 	err = db.over(ctx, &db.readers, func(c *conn) error {
-		rows, err := c.trip().add(sqlLeased, []byte(name)).run()
+		rows, err := c.trip().add(sqlLeased, []byte(prefix)).run()
 		leased = err == nil && len(rows[0]) == 1
 		return err
 	})

@@ -144,16 +144,16 @@ func TestHeadGone(t *testing.T) {
 	check(t, db, "a=again ")
 }
 
-// TestHeadBack takes back what a server knows of. It tells so, and forgets all of it: the head in
+// TestCommitsGone takes back what a server knows of. It tells so, and forgets all of it: the head in
 // its place may have the same numbers.
-func TestHeadBack(t *testing.T) {
+func TestCommitsGone(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.DSN(t)
 	db, other := open(t, dsn), open(t, dsn)
 	first := head(t, db)
 	var told []string
 	db.OnOthers(func(settings bool) { told = append(told, fmt.Sprint("others ", settings)) })
-	db.OnBack(func(from, to int64) { told = append(told, fmt.Sprint(from-first.N, " to ", to-first.N)) })
+	db.OnGone(func(from, to int64) { told = append(told, fmt.Sprint(from-first.N, " to ", to-first.N)) })
 	commit := func(d *DB, settings bool, key, value string) (err error) {
 		turn, err := d.Begin(nil)
 		if err == nil {
@@ -217,7 +217,7 @@ func TestHeadBack(t *testing.T) {
 		})
 	}
 	// The last round began with a head that was gone, too.
-	if got := db.Stats(); got.Back != 4 || got.Lost == 0 || got.Won < 4 || got.Trips < 20 || time.Since(got.Current) > time.Minute {
+	if got := db.Stats(); got.Gone != 4 || got.Lost == 0 || got.Won < 4 || got.Trips < 20 || time.Since(got.Current) > time.Minute {
 		t.Errorf("%+v", got)
 	}
 }

@@ -42,6 +42,9 @@ const (
 	// errFull is an ErrUnavailable that other uses of this process are the cause of.
 	errFull = failure("all connections are in use")
 
+	// errStandby is the answer of a server that takes no writes, and may lack what is acknowledged.
+	errStandby = failure("the server is a standby")
+
 	// ErrUnknown says that a commit was sent and that nobody could be asked what became of it.
 	ErrUnknown = failure("it is not known whether the commit was stored")
 
@@ -80,8 +83,11 @@ func outcomeOf(err error) outcome {
 	if err == nil {
 		return stored
 	}
-	if errors.Is(err, ErrTurnLost) {
+	switch {
+	case errors.Is(err, ErrTurnLost):
 		return lost
+	case errors.Is(err, errStandby):
+		return elsewhere
 	}
 	state := sqlState(err)
 	if state == "" {

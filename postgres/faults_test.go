@@ -173,3 +173,37 @@ func TestStandbyWaitEnded(t *testing.T) {
 		})
 	}
 }
+
+// TestStandbyAsked asks a standby, which may lack what is acknowledged. Only who says so reads it.
+func TestStandbyAsked(t *testing.T) {
+	t.Parallel()
+	primary := pgtest.Start(t)
+	db := open(t, primary.DSN())
+	if _, err := db.commit(head(t, db), newID(), false, changes("a", "1")); err != nil {
+		t.Fatal(err)
+	}
+	standby := primary.Standby(t, false)
+	if _, err := Open(t.Context(), standby.DSN(), Options{Create: true}); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("a server on a standby: %v", err)
+	}
+	read := func(options Options) (value string, err error) {
+		options.Patience = 50 * time.Millisecond
+		db, err := Open(t.Context(), standby.DSN(), options)
+		if err != nil {
+			return "", err
+		}
+		defer db.Close()
+		err = db.View(t.Context(), func(s *State) error {
+			b, _, err := s.Get([]byte("a"))
+			value = string(b)
+			return err
+		})
+		return value, err
+	}
+	if value, err := read(Options{}); !errors.Is(err, ErrUnavailable) || value != "" {
+		t.Errorf("a server whose database is a standby now reads %q, %v", value, err)
+	}
+	if value, err := read(Options{Standby: true}); value != "1" || err != nil {
+		t.Errorf("a command reads %q, %v", value, err)
+	}
+}

@@ -85,7 +85,7 @@ func (s *Snapshot) begin(ask func(*trip), read func([]row)) error {
 			c.rollback()
 			return false, err
 		}
-		if s.seen, err = sightIn(results[1], before); err != nil {
+		if s.seen, err = c.sightIn(results[1], before); err != nil {
 			c.rollback()
 			return false, err
 		}

@@ -47,8 +47,8 @@ var (
 	// A commit that waits longer than this for another server's is told so, and asks again.
 	sqlPatience = newStatement(`SET LOCAL lock_timeout = '3s'`)
 
-	// With the head comes the id that commit $2 has now, and the time.
-	sqlHead = newStatement(`SELECT n, id, settings, (SELECT id FROM sello_log WHERE part = $1 AND n = $2), now()
+	// With the head comes the id that commit $2 has now, the time, and whether the server is a standby.
+	sqlHead = newStatement(`SELECT n, id, settings, (SELECT id FROM sello_log WHERE part = $1 AND n = $2), now(), pg_is_in_recovery()
 FROM sello_log WHERE part = $1 ORDER BY n DESC LIMIT 1`, typeInt4, typeInt8)
 
 	// A commit: $3 is the new id, $4 and $5 are the head that it builds on. It returns a row, unless
@@ -75,7 +75,7 @@ SELECT n FROM turn`, typeInt4, typeInt8, typeBytes, typeInt8, typeBytes, typeInt
 	sqlTakeLease = newStatement(`INSERT INTO sello_lease (name, holder, until) VALUES ($1, $2, now() + '10s')
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
 WHERE sello_lease.until < now() OR sello_lease.holder = excluded.holder RETURNING name`, typeText, typeBytes)
-	sqlLeased  = newStatement(`SELECT name FROM sello_lease WHERE name = $1 AND until >= now()`, typeText)
+	sqlLeased  = newStatement(`SELECT name FROM sello_lease WHERE starts_with(name, $1) AND until >= now() LIMIT 1`, typeText)
 	sqlBarrier = newStatement(`INSERT INTO sello_lease (name, holder, until) VALUES ($1, $2, now())
 ON CONFLICT (name) DO UPDATE SET until = excluded.until`, typeText, typeBytes)
 	sqlDropLease = newStatement(`DELETE FROM sello_lease WHERE name = $1 AND holder = $2`, typeText, typeBytes)

@@ -31,8 +31,7 @@ WHERE c.oid IN (to_regclass('sello_kv'), to_regclass('sello_log'), to_regclass('
 	AND a.attnum > 0 AND NOT a.attisdropped`
 )
 
-// columns are those of the tables, sorted. Everything rests on the key of the log, and on prev
-// not being null.
+// columns are those of the tables, sorted. Everything rests on the key of the log.
 var columns = []string{
 	"sello_kv.k bytea not null key", "sello_kv.v bytea not null",
 	"sello_lease.holder bytea not null", "sello_lease.name text not null key", "sello_lease.until timestamp with time zone not null",
@@ -83,12 +82,17 @@ func (db *DB) checkRights(ctx context.Context) error {
 		return nil
 	}
 	return db.over(ctx, &db.writers, func(c *conn) error {
-		rows, err := c.query(`SELECT bool_and(has_table_privilege(t, p))
+		rows, err := c.query(`SELECT bool_and(has_table_privilege(t, p)), pg_is_in_recovery()
 FROM unnest('{sello_kv,sello_log,sello_lease}'::text[]) t, unnest('{SELECT,INSERT,UPDATE,DELETE}'::text[]) p`)
-		if err == nil && string(rows[0][0]) != "t" {
-			err = ErrForbidden
+		switch {
+		case err != nil:
+			return err
+		case string(rows[0][1]) == "t":
+			return ErrReadOnly
+		case string(rows[0][0]) != "t":
+			return ErrForbidden
 		}
-		return err
+		return nil
 	})
 }
 

@@ -99,6 +99,9 @@ func (t *Turn) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 func (t *Turn) Check() error {
 	if t.err == nil {
 		head, err := t.db.Head(context.Background())
+		if err == nil && t.db.chain.inDoubt() {
+			err = t.db.barrier(context.Background())
+		}
 		switch {
 		case err != nil:
 			return t.db.chain.silent(err)
