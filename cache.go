@@ -99,7 +99,7 @@ func (s *watchedStore) keepUp(ctx context.Context) error {
 	}
 	ahead := s.shared.clockAhead()
 	if apart := ahead.Abs() > mostApart; !s.apart.Swap(apart) && apart {
-		return fmt.Errorf("the database's clock is ahead of this machine's by %v", ahead)
+		return fmt.Errorf("the database's clock is off this machine's by %v", ahead)
 	}
 	return nil
 }
@@ -145,6 +145,9 @@ func (s *watchedStore) Update(ctx context.Context, fn func(Tx) error) error {
 	u := &watchedUpdate{store: s, fn: s.guarded(fn)}
 	defer u.end()
 	err := s.Store.Update(ctx, u.run)
+	if err == nil && s.shared != nil {
+		s.seen.Store(u.others) // what it read was the last state, as a View's need not be
+	}
 	switch {
 	case err == nil && u.wrote:
 		s.refusing.Store(false)
@@ -176,11 +179,10 @@ func (s *watchedStore) guarded(fn func(Tx) error) func(Tx) error {
 		return fn
 	}
 	return func(tx Tx) error {
-		if others := s.others.Load(); others != s.seen.Load() {
+		if s.others.Load() != s.seen.Load() {
 			if err := s.current(tx); err != nil {
 				return err
 			}
-			s.seen.Store(others)
 		}
 		return fn(tx)
 	}
@@ -207,12 +209,16 @@ type watchedUpdate struct {
 	store   *watchedStore
 	fn      func(Tx) error
 	touched atomic.Bool // whether a run of fn wrote settings
+	others  uint64      // watchedStore.others when its last run began
 	wrote   bool        // whether one wrote anything
 	told    []uint32    // organizations of which a run wrote events
 	room    [1]uint32   // backs told while it is short
 }
 
-func (u *watchedUpdate) run(tx Tx) error { return u.fn(watchedTx{tx, u}) }
+func (u *watchedUpdate) run(tx Tx) error {
+	u.others = u.store.others.Load()
+	return u.fn(watchedTx{tx, u})
+}
 
 // end is called once Views can see the outcome.
 func (u *watchedUpdate) end() {

@@ -119,7 +119,12 @@ func (e *engine) open(ctx context.Context) error {
 		err = e.writtenBy(ctx, e.check(s))
 	}
 	if err == nil && s.version == 0 {
-		err = e.store.Update(ctx, schemaState{version: schemaVersion}.put)
+		err = e.store.Update(ctx, func(tx Tx) error {
+			if s, err := readSchema(tx); err != nil || s.version != 0 { // another process was first
+				return cmp.Or(err, e.check(s))
+			}
+			return schemaState{version: schemaVersion}.put(tx)
+		})
 		if errors.Is(err, errReadOnly) { // nothing is in it, which can be read as it is
 			err = nil
 		}
