@@ -86,8 +86,8 @@ type wholeStore interface {
 	// hold runs fn in a View of the newest state, and lets nobody write meanwhile.
 	hold(ctx context.Context, fn func(Tx) error) error
 
-	// leased reports whether a process has a lease.
-	leased(ctx context.Context, name string) (bool, error)
+	// leased reports whether a process has a lease whose name begins with a prefix.
+	leased(ctx context.Context, prefix string) (bool, error)
 
 	// tell logs what the database is, and what an acknowledged write is worth there, unless that is
 	// what it logged before.

@@ -49,12 +49,12 @@ func TestDatabaseRefused(t *testing.T) {
 		"import customers " + customers: without, "import customers -dry-run " + customers: without, "export sales": without,
 		"key list": without, "key create -name x": without, "audit": without, "webhook list": without,
 		"user list": without, "user invite -email ana@example.com -role owner": without, "backup " + s.dir + "/copy.db": without,
-		"verify": without, "doctor": without, "migrate": without, "clock": without, "serve -pg-conns 2": without,
+		"verify": without, "doctor": without, "migrate": without, "clock": without, "serve -pg-conns 5": without,
 
 		"compact": "autovacuum", "restore " + s.dir + "/copy.db": "pg_dump",
 		"serve -backup-every 1h": "-backup-every es para un archivo", "serve -backup-dir x": "-backup-dir es para un archivo",
 		"serve -backup-keep 3": "-backup-keep es para un archivo", "demo -backup-after x": "-backup-after es para un archivo",
-		"serve -pg-conns 1":                             "-pg-conns debe ser al menos 2",
+		"serve -pg-conns 4":                             "-pg-conns debe ser al menos 5",
 		"serve -db sello.db -pg-conns 4":                "-pg-conns va con una base de datos",
 		"verify -db postgres://ana:12/SECRETO@db/sello": "-db debe tener la forma postgres://",
 	} {

@@ -309,7 +309,7 @@ func (x *exchange) note(err error) *apiError {
 	if x.api.counts != nil {
 		x.api.counts.failed(e.code, err)
 	}
-	if _, told := errors.AsType[*apiError](err); e.code.status >= 500 && !told { // what /readyz says was logged, once, where it was found
+	if _, told := errors.AsType[*apiError](err); e.code.status >= 500 && !told { // what /readyz and the clock find is logged once, where it is found
 		x.api.log.Error("failed", "requestId", x.requestID[0], "cause", err.Error())
 	}
 	for name, values := range e.headers {

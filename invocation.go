@@ -236,7 +236,7 @@ func (c *invocation) chooses(name string, values ...string) {
 }
 
 // commandConns is how many connections to a database a command has that is no server.
-const commandConns = 4
+const commandConns = 5
 
 func (c *invocation) dbFlag() {
 	c.set.StringVar(&c.db, "db", "sello.db", "`archivo` de datos, o dirección de una base de datos PostgreSQL, como postgres://usuario@servidor/sello")
@@ -264,8 +264,8 @@ func (c *invocation) checkDatabase() error {
 	if _, ok := databaseName(c.db); !ok {
 		return &usageError{"-db debe tener la forma postgres://usuario:contraseña@servidor:5432/base, o servidor:5432,otro:5432 si son varios; en la contraseña, los signos % @ / ? # se escriben %25 %40 %2F %3F %23"}
 	}
-	if c.pgConns < 2 {
-		return &usageError{"-pg-conns debe ser al menos 2"}
+	if c.pgConns < 5 {
+		return &usageError{"-pg-conns debe ser al menos 5"}
 	}
 	return nil
 }

@@ -11,14 +11,13 @@ import (
 // longer than a lease lasts. So what is done under a lease looks in its transaction at what it
 // acts upon, and is right whoever does it.
 
-// houseLease is the name of what one server does for all: the sweep. As long as servers use a
-// database, one of them has it.
-const houseLease = "house"
+// A server has a lease of its own from its start to its last write.
+const serverLeases = "server/" // and its machine and address
 
 // unserved returns errDatabaseServed if a server uses the database. One that was killed counts for
 // some seconds.
 func unserved(ctx context.Context, database wholeStore) error {
-	served, err := database.leased(ctx, houseLease)
+	served, err := database.leased(ctx, serverLeases)
 	if served {
 		err = errDatabaseServed
 	}
@@ -58,13 +57,28 @@ func (l *lease) held(ctx context.Context) bool {
 	return !l.taken.IsZero()
 }
 
-// keep makes the lease last longer, if this process has it.
-func (l *lease) keep(ctx context.Context) {
-	l.mu.Lock()
-	taken := !l.taken.IsZero()
-	l.mu.Unlock()
-	if taken {
-		l.held(ctx)
+// show takes the lease, and makes it last longer until hide, which gives it back.
+func (l *lease) show() (hide func(context.Context)) {
+	if l.store.shared == nil {
+		return func(context.Context) {}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		tick := time.NewTicker(leaseRenewal)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			l.held(ctx)
+			select {
+			case <-ctx.Done():
+			case <-tick.C:
+			}
+		}
+	})
+	return func(last context.Context) {
+		stop()
+		ended.Wait()
+		l.drop(last)
 	}
 }
 

@@ -53,7 +53,7 @@ func (v *panelRequest) backedUp() (*panelServer, error) {
 // operated returns the server; an error if there is none.
 func (v *panelRequest) operated() (*panelServer, error) {
 	if v.panel.server == nil {
-		return nil, newError(codeUnavailable)
+		return nil, errUnavailable
 	}
 	return v.panel.server, nil
 }

@@ -33,7 +33,7 @@ func serveFlags(c *invocation) {
 		c.memory, err = parseMemory(text)
 		return err
 	})
-	c.set.IntVar(&c.pgConns, "pg-conns", 32, "`conexiones` a la base de datos de -db, como máximo; al menos 2")
+	c.set.IntVar(&c.pgConns, "pg-conns", 32, "`conexiones` a la base de datos de -db, como máximo; al menos 5")
 	logFlags(c)
 	c.set.DurationVar(&c.backups.every, "backup-every", 0, "`tiempo` entre copias del archivo, como 90m o 24h, de al menos 1m; sin ella no se hacen")
 	c.set.IntVar(&c.backups.keep, "backup-keep", 24, "`número` de copias que se conservan, las más nuevas")
@@ -289,6 +289,7 @@ type service struct {
 	space          diskSpace // for the file; not looked at without one
 	supervisor     *notifier
 	hooks          *deliverer
+	hide           func(context.Context) // gives back the lease of this server
 }
 
 // secured returns the listener of the public API with TLS, if that is asked for.
@@ -371,6 +372,8 @@ func (s *service) startAdmin(operations context.Context, c *invocation) error {
 // starts the background work.
 func (s *service) start(ctx context.Context, c *invocation) error {
 	e := s.api.engine
+	machine, _ := os.Hostname()
+	s.hide = (&lease{store: e.store, name: serverLeases + machine + "/" + s.listener.Addr().String()}).show()
 	s.hooks = newDeliverer(e, c.receivers, s.log)
 	if p, is := s.api.panel.(*panel); is {
 		p.hooks = s.hooks
@@ -493,8 +496,9 @@ func (s *service) stop(ctx context.Context, cause error) error {
 	defer cancel()
 	err := cause
 	if e := s.api.engine; e.clock.isSafe() {
-		err = errors.Join(err, s.api.limiter.flush(last, s.store), s.api.logins.flush(last, instantOf(e.now()), true))
+		err = errors.Join(err, s.api.limiter.flush(last, e.store), s.api.logins.flush(last, instantOf(e.now()), true))
 	}
+	s.hide(last)
 	if err == nil {
 		s.log.Info("stopped")
 	}
@@ -576,8 +580,7 @@ func flushOf(a *api) func(context.Context) error {
 // keepHouse runs the periodic tasks until ctx ends: what one of several servers has to do, if this
 // is the one, and what each does for itself. While the store is away none of it can be done.
 func (a *api) keepHouse(ctx context.Context) {
-	house := &lease{store: a.engine.store, name: houseLease}
-	house.held(ctx)
+	house := &lease{store: a.engine.store, name: "house"}
 	defer house.drop(ctx)
 	sweep, flush := time.NewTicker(sweepInterval), time.NewTicker(flushInterval)
 	defer sweep.Stop()
@@ -594,14 +597,15 @@ func (a *api) keepHouse(ctx context.Context) {
 			if err = nil; a.engine.store.away.Load() || !house.held(ctx) {
 				continue
 			}
-			if what, err = "sweep", a.engine.sweep(ctx); err == nil {
-				what, err = "recount", a.engine.recount(ctx)
-			}
+			house.during(ctx, func(ctx context.Context) {
+				if what, err = "sweep", a.engine.sweep(ctx); err == nil {
+					what, err = "recount", a.engine.recount(ctx)
+				}
+			})
 		case <-flush.C:
 			if what, err = "store", a.engine.store.keepUp(ctx); err != nil || a.engine.store.away.Load() {
 				continue
 			}
-			house.keep(ctx)
 			a.engine.store.tryWrite(ctx)
 			if what, err = "clock", a.engine.correctClock(ctx); err == nil && a.engine.clock.isSafe() {
 				what, err = "usage", a.limiter.flush(ctx, a.engine.store)

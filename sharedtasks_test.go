@@ -413,7 +413,7 @@ func TestHouseOfServers(t *testing.T) {
 			time.Sleep(flushInterval + time.Millisecond)
 			ready(http.StatusOK)
 		}
-		if text := log.String(); strings.Count(text, "task=") != 2 || !strings.Contains(text, "ahead of this machine's by 1.1s") || !strings.Contains(text, "by -1h0m0s") {
+		if text := log.String(); strings.Count(text, "task=") != 2 || !strings.Contains(text, "off this machine's by 1.1s") || !strings.Contains(text, "by -1h0m0s") {
 			t.Errorf("logged: %s", text)
 		}
 		stop()

@@ -143,7 +143,7 @@ func TestPostgresCopy(t *testing.T) {
 	server.wantStatus(http.StatusUnauthorized, "/rewards", "sello_x", "a key that nobody has")
 	if res, err := http.Get("http://" + server.metrics + metricsPath); err != nil {
 		t.Error(err)
-	} else if text, err := io.ReadAll(res.Body); err != nil || figuresOf(t, string(text))["sello_database_commits_gone_total"] != 1 {
+	} else if text, err := io.ReadAll(res.Body); res.Body.Close() != nil || err != nil || figuresOf(t, string(text))["sello_database_commits_gone_total"] != 1 {
 		t.Errorf("%s, %v", text, err)
 	}
 	if code := second.stop(); code != 0 {
