@@ -393,6 +393,7 @@ func TestHouseOfServers(t *testing.T) {
 			stores[1].dead.Store(true)
 			time.Sleep(30 * time.Second)
 			ready(http.StatusServiceUnavailable)
+			synctest.Wait()
 			if n := strings.Count(log.String(), "task="); n != i+1 || strings.Count(log.String(), "task=store") != n {
 				t.Errorf("logged: %s", log.String())
 			}
@@ -400,6 +401,7 @@ func TestHouseOfServers(t *testing.T) {
 			time.Sleep(flushInterval + time.Millisecond)
 			ready(http.StatusOK)
 		}
+		synctest.Wait()
 		log.Reset()
 		for _, ahead := range []time.Duration{time.Second, 1100 * time.Millisecond, -time.Hour} {
 			stores[1].ahead.Store(int64(ahead))
@@ -413,6 +415,7 @@ func TestHouseOfServers(t *testing.T) {
 			time.Sleep(flushInterval + time.Millisecond)
 			ready(http.StatusOK)
 		}
+		synctest.Wait()
 		if text := log.String(); strings.Count(text, "task=") != 2 || !strings.Contains(text, "off this machine's by 1.1s") || !strings.Contains(text, "by -1h0m0s") {
 			t.Errorf("logged: %s", text)
 		}
