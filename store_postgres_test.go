@@ -14,6 +14,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -385,6 +386,14 @@ func TestPostgresRetries(t *testing.T) {
 	for _, series := range []string{`turns_total{result="won"}`, `turns_total{result="lost"}`, "reruns_total", "trips_total", "head_age_seconds", "connections_max"} {
 		if got["sello_database_"+series] <= 0 {
 			t.Errorf("%s is %v", series, got["sello_database_"+series])
+		}
+	}
+	manual, err := os.ReadFile("docs/postgresql.md")
+	f.ok(err)
+	for series := range got {
+		name, _, _ := strings.Cut(series, "{")
+		if strings.HasPrefix(name, "sello_database_") && !bytes.Contains(manual, []byte("`"+name+"`")) {
+			t.Errorf("docs/postgresql.md does not tell of %s", name)
 		}
 	}
 	if ahead := got["sello_database_clock_ahead_seconds"]; ahead != 0 {
