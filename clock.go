@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -10,6 +11,20 @@ import (
 	"strings"
 	"time"
 )
+
+// every calls do after each interval, until ctx ends.
+func every(ctx context.Context, interval time.Duration, do func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			do()
+		}
+	}
+}
 
 // An instant is a moment as sello keeps it: milliseconds since 1970 in UTC.
 // The zero instant stands for "none" where a moment may be absent.

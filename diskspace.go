@@ -25,18 +25,13 @@ type diskSpace struct {
 
 // watch looks at the disk until ctx ends.
 func (d *diskSpace) watch(ctx context.Context, dir string, log *slog.Logger) {
-	tick := time.NewTicker(spaceInterval)
-	defer tick.Stop()
-	for {
+	look := func() {
 		if free, all, ok := host.Disk(dir); ok {
 			d.note(free, all, dir, log)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
 	}
+	look()
+	every(ctx, spaceInterval, look)
 }
 
 // leastFree returns how much room has to be left on a disk for it not to be scarce.

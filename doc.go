@@ -105,7 +105,7 @@
 //
 //	decimal.go           exact amounts of points and money
 //	fraction.go          exact numbers before they are rounded
-//	clock.go             moments, ids, and the randomness they are made from
+//	clock.go             moments, ids, and the randomness they are made from; what is done at intervals
 //	calendar.go          days in a time zone; moments as clients write them
 //	encode.go            JSON that is written without reflection
 //

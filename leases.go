@@ -65,15 +65,9 @@ func (l *lease) show() (hide func(context.Context)) {
 	ctx, stop := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
 	ended.Go(func() {
-		tick := time.NewTicker(leaseRenewal)
-		defer tick.Stop()
-		for ctx.Err() == nil {
-			l.held(ctx)
-			select {
-			case <-ctx.Done():
-			case <-tick.C:
-			}
-		}
+		take := func() { l.held(context.Background()) } // one that was cut short could not be given back
+		take()
+		every(ctx, leaseRenewal, take)
 	})
 	return func(last context.Context) {
 		stop()
@@ -91,18 +85,11 @@ func (l *lease) during(ctx context.Context, work func(context.Context)) {
 	ctx, lose := context.WithCancel(ctx)
 	var renewal sync.WaitGroup
 	renewal.Go(func() {
-		tick := time.NewTicker(leaseRenewal)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if !l.held(ctx) {
-					lose()
-				}
+		every(ctx, leaseRenewal, func() {
+			if !l.held(ctx) {
+				lose()
 			}
-		}
+		})
 	})
 	defer renewal.Wait()
 	defer lose()

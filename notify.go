@@ -58,18 +58,13 @@ func (n *notifier) live(ctx context.Context, healthy func(context.Context, time.
 	if n == nil || n.every == 0 {
 		return
 	}
-	tick := time.NewTicker(n.every)
-	defer tick.Stop()
-	for {
+	sign := func() {
 		if healthy(ctx, n.every) {
 			n.say("WATCHDOG=1")
 		} else if ctx.Err() == nil {
 			n.log.Error("no sign of life given to the supervisor: the store does not answer")
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
 	}
+	sign()
+	every(ctx, n.every, sign)
 }

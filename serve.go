@@ -372,8 +372,6 @@ func (s *service) startAdmin(operations context.Context, c *invocation) error {
 // starts the background work.
 func (s *service) start(ctx context.Context, c *invocation) error {
 	e := s.api.engine
-	machine, _ := os.Hostname()
-	s.hide = (&lease{store: e.store, name: serverLeases + machine + "/" + s.listener.Addr().String()}).show()
 	s.hooks = newDeliverer(e, c.receivers, s.log)
 	if p, is := s.api.panel.(*panel); is {
 		p.hooks = s.hooks
@@ -411,8 +409,8 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 	if s.file != nil {
 		s.background.Go(func() { s.space.watch(background, filepath.Dir(c.db), s.log) })
 	}
-	if database, ok := s.store.(wholeStore); ok {
-		s.background.Go(func() { tellEach(background, time.Minute, database, s.log) })
+	if database, ok := s.store.(wholeStore); ok { // after a failover it is another one
+		s.background.Go(func() { every(background, time.Minute, func() { database.tell(background, s.log) }) })
 	}
 	s.background.Go(func() { s.supervisor.live(background, s.api.storeAnswers) })
 	if s.pair != nil {
@@ -426,6 +424,8 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 			s.background.Go(func() { after.run(background) })
 		}
 	}
+	machine, _ := os.Hostname()
+	s.hide = (&lease{store: e.store, name: serverLeases + machine + "/" + s.listener.Addr().String()}).show()
 	s.log.Info("serving", "addr", s.listener.Addr().String(), "db", c.dbName())
 	return nil
 }
@@ -616,20 +616,6 @@ func (a *api) keepHouse(ctx context.Context) {
 			if err == nil {
 				what, err = "retries", a.engine.filterReplays(ctx)
 			}
-		}
-	}
-}
-
-// tellEach logs what a database is, again and again: after a failover it is another one.
-func tellEach(ctx context.Context, interval time.Duration, database wholeStore, log *slog.Logger) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			database.tell(ctx, log)
 		}
 	}
 }

@@ -155,16 +155,7 @@ func (c *certificate) warn(now time.Time) {
 
 // watch looks at the files until ctx ends.
 func (c *certificate) watch(ctx context.Context) {
-	tick := time.NewTicker(certificateLook)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			c.look(time.Now())
-		}
-	}
+	every(ctx, certificateLook, func() { c.look(time.Now()) })
 }
 
 // encrypted wraps the listener of the public API for TLS.
