@@ -27,8 +27,8 @@ type watchedStore struct {
 	refusing     atomic.Bool    // whether the store took no write when it was last asked to
 	away         atomic.Bool    // whether it did not answer the last keepUp
 	apart        atomic.Bool    // whether its clock and the machine's were apart then
-	current      func(Tx) error // returns an error if its schema is another one by now; nil: it cannot be
-	others, seen atomic.Uint64  // how often others wrote settings, and how often when current was last asked
+	checkSchema  func(Tx) error // returns an error if its schema is another one by now; nil: it cannot be
+	checked      atomic.Uint64  // keys.others when a commit last proved that checkSchema had nothing to say
 	keys         keyIndex
 	slices       knownSlices  // of replays
 	eventWaiters eventWaiters // of events
@@ -59,7 +59,6 @@ func isShared(s Store) bool {
 func (s *watchedStore) othersWrote(settings bool) {
 	s.slices.others.Add(1)
 	if settings {
-		s.others.Add(1)
 		s.keys.others.Add(1)
 		s.begun.Add(1)
 		s.ended.Add(1)
@@ -146,7 +145,7 @@ func (s *watchedStore) Update(ctx context.Context, fn func(Tx) error) error {
 	defer u.end()
 	err := s.Store.Update(ctx, u.run)
 	if err == nil && s.shared != nil {
-		s.seen.Store(u.others) // what it read was the last state, as a View's need not be
+		s.checked.Store(u.others) // what it read was the last state, as a View's need not be
 	}
 	switch {
 	case err == nil && u.wrote:
@@ -175,12 +174,12 @@ func (s *watchedStore) ViewOnce(ctx context.Context, fn func(Tx) error) error {
 // guarded returns a function of a transaction that is not run any more once another process has
 // changed the schema.
 func (s *watchedStore) guarded(fn func(Tx) error) func(Tx) error {
-	if s.shared == nil || s.current == nil {
+	if s.shared == nil || s.checkSchema == nil {
 		return fn
 	}
 	return func(tx Tx) error {
-		if s.others.Load() != s.seen.Load() {
-			if err := s.current(tx); err != nil {
+		if s.keys.others.Load() != s.checked.Load() {
+			if err := s.checkSchema(tx); err != nil {
 				return err
 			}
 		}
@@ -209,14 +208,14 @@ type watchedUpdate struct {
 	store   *watchedStore
 	fn      func(Tx) error
 	touched atomic.Bool // whether a run of fn wrote settings
-	others  uint64      // watchedStore.others when its last run began
+	others  uint64      // keys.others of the store when its last run began
 	wrote   bool        // whether one wrote anything
 	told    []uint32    // organizations of which a run wrote events
 	room    [1]uint32   // backs told while it is short
 }
 
 func (u *watchedUpdate) run(tx Tx) error {
-	u.others = u.store.others.Load()
+	u.others = u.store.keys.others.Load()
 	return u.fn(watchedTx{tx, u})
 }
 

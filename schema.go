@@ -137,7 +137,7 @@ func (e *engine) open(ctx context.Context) error {
 		return err
 	}
 	e.clock.start(latest)
-	e.store.current = e.isCurrent
+	e.store.checkSchema = e.isCurrent
 	return nil
 }
 
