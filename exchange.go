@@ -309,7 +309,8 @@ func (x *exchange) note(err error) *apiError {
 	if x.api.counts != nil {
 		x.api.counts.failed(e.code, err)
 	}
-	if _, told := errors.AsType[*apiError](err); e.code.status >= 500 && !told { // what /readyz and the clock find is logged once, where it is found
+	// What /readyz says, and of the clock, is an apiError. It was logged once, where it was found.
+	if _, logged := errors.AsType[*apiError](err); e.code.status >= 500 && !logged {
 		x.api.log.Error("failed", "requestId", x.requestID[0], "cause", err.Error())
 	}
 	for name, values := range e.headers {

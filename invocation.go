@@ -235,7 +235,8 @@ func (c *invocation) chooses(name string, values ...string) {
 	c.choices[name] = values
 }
 
-// commandConns is how many connections to a database a command has that is no server.
+// commandConns is how many connections to a database a command has that is no server: the fewest
+// that there can be.
 const commandConns = 5
 
 func (c *invocation) dbFlag() {
@@ -264,7 +265,7 @@ func (c *invocation) checkDatabase() error {
 	if _, ok := databaseName(c.db); !ok {
 		return &usageError{"-db debe tener la forma postgres://usuario:contraseña@servidor:5432/base, o servidor:5432,otro:5432 si son varios; en la contraseña, los signos % @ / ? # se escriben %25 %40 %2F %3F %23"}
 	}
-	if c.pgConns < 5 {
+	if c.pgConns < commandConns {
 		return &usageError{"-pg-conns debe ser al menos 5"}
 	}
 	return nil

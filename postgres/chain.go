@@ -20,7 +20,7 @@ type chain struct {
 	own    [64][16]byte  // ids of the last commits of this process, by number modulo 64
 	sent   [16]byte      // id of the commit that is under way; zero: there is none
 	landed chan struct{} // closed when its outcome is known here
-	doubts bool          // a commit may have been stored, or may be stored yet, and nobody knows
+	doubts bool          // what can be read may have commits that are not safe yet, or get some: see barrier
 	down   error         // why the database could not be asked, if it could not
 	downAt time.Time     // when that was
 	stats  Stats

@@ -257,10 +257,10 @@ func (db *DB) with(ctx context.Context, p *pool, use func(*conn) (keep bool, err
 	}
 }
 
-// free ends the sessions that have inserted a row of the log, or the lease, and have waited for the
-// rest of their message for long, if err says that somebody has waited for a row in vain. Their
-// server has stopped, or something on the way has lost what it sent and keeps the connection. They
-// would hold up everybody for ever. PostgreSQL's own limits begin where a message ends.
+// free is for an err which says that a row was locked for long. It ends the sessions that hold one of
+// the log, or of the leases, and have waited for 5 seconds for the rest of their message: their server
+// has stopped, or something on the way has lost the rest and keeps the connection. Else they would
+// hold up everybody for ever. PostgreSQL's own limits begin where a message ends.
 func (db *DB) free(err error) {
 	if sqlState(err) != "55P03" {
 		return
@@ -470,8 +470,8 @@ func commitParams(at, next Head, changes []Change) [][]byte {
 		bytesArray(deleted), bytesArray(keys), bytesArray(values)}
 }
 
-// commit sends a commit, in one message, so that a server that stops seldom leaves half of it
-// there with its locks. See free.
+// commit sends a commit in one message. Half of a message seldom arrives alone; free ends a session
+// that has got no more.
 func (c *conn) commit(params [][]byte) error {
 	results, err := c.trip().add(sqlBegin).add(sqlPatience).add(sqlTurn, params...).add(sqlCommit).run()
 	if err != nil {

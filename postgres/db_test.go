@@ -41,6 +41,14 @@ func head(t testing.TB, db *DB) Head {
 	return h
 }
 
+// exec runs SQL beside what the tests do.
+func exec(t testing.TB, db *DB, sql string) {
+	t.Helper()
+	if err := db.over(context.Background(), &db.writers, func(c *conn) error { return c.exec(sql) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // changes makes a list of keys and values by turns. A value "-" deletes.
 func changes(words ...string) (list []Change) {
 	for i := 0; i < len(words); i += 2 {
@@ -127,12 +135,7 @@ func TestHeadGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = db.over(t.Context(), &db.writers, func(c *conn) error {
-		return c.exec(fmt.Sprintf("DELETE FROM sello_log WHERE n = %d; DELETE FROM sello_kv", lost.N))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	exec(t, db, fmt.Sprintf("DELETE FROM sello_log WHERE n = %d; DELETE FROM sello_kv", lost.N))
 	for range 2 {
 		if _, err := db.commit(lost, newID(), false, changes("b", "on it")); err != ErrTurnLost {
 			t.Errorf("a commit on one that is gone: %v", err)
@@ -161,15 +164,7 @@ func TestCommitsGone(t *testing.T) {
 		}
 		return err
 	}
-	takeBack := func() {
-		t.Helper()
-		err := db.over(t.Context(), &db.writers, func(c *conn) error {
-			return c.exec(fmt.Sprintf("DELETE FROM sello_log WHERE n > %d; DELETE FROM sello_kv", first.N))
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	takeBack := func() { exec(t, db, fmt.Sprintf("DELETE FROM sello_log WHERE n > %d; DELETE FROM sello_kv", first.N)) }
 	value := func(d *DB) (s string) {
 		err := d.View(t.Context(), func(state *State) error {
 			value, _, err := state.Get([]byte("a"))
@@ -662,10 +657,7 @@ func TestLease(t *testing.T) {
 	}
 	take(b, true)
 	take(a, false)
-	err := b.over(t.Context(), &b.writers, func(c *conn) error { return c.exec("UPDATE sello_lease SET until = now() - interval '1s'") })
-	if err != nil {
-		t.Error(err)
-	}
+	exec(t, b, "UPDATE sello_lease SET until = now() - interval '1s'")
 	take(a, true)
 	take(b, false)
 }
@@ -676,13 +668,7 @@ func TestTrim(t *testing.T) {
 	t.Parallel()
 	db := open(t, pgtest.DSN(t))
 	old := head(t, db)
-	exec := func(sql string) {
-		t.Helper()
-		if err := db.over(t.Context(), &db.writers, func(c *conn) error { return c.exec(sql) }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	exec(`INSERT INTO sello_log (part, n, id, prev, settings, at)
+	exec(t, db, `INSERT INTO sello_log (part, n, id, prev, settings, at)
 		SELECT 0, i, decode(lpad(to_hex(i), 32, '0'), 'hex'), 'x', 0, now() - interval '1h' * (4500 - i) / 100
 		FROM generate_series(1, 104999) i; UPDATE sello_log SET at = now() - interval '1d' WHERE n = 0`)
 	least := func() (n string) {
@@ -728,10 +714,7 @@ func TestOpenErrors(t *testing.T) {
 	cluster := pgtest.Start(t)
 	foreign := pgtest.DSN(t)
 	opened := open(t, foreign)
-	err := opened.over(t.Context(), &opened.writers, func(c *conn) error { return c.exec("ALTER TABLE sello_kv ADD COLUMN more int") })
-	if err != nil {
-		t.Fatal(err)
-	}
+	exec(t, opened, "ALTER TABLE sello_kv ADD COLUMN more int")
 	open(t, cluster.DSN())
 	cluster.Exec("CREATE ROLE reader LOGIN PASSWORD 'secret'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
 	for _, test := range []struct {
