@@ -32,10 +32,12 @@ type conn struct {
 // hints are settings that only make a session better. A pooler refuses them: its connections are
 // others' too.
 var hints = map[string]string{
-	// Each statement finds what it wants by the primary key. While a table is new, PostgreSQL takes
-	// it for tiny, and would keep to a plan that reads all of it.
-	"enable_seqscan": "off",
-	"jit":            "off",
+	// Each statement finds what it wants by the primary key, whatever its parameters are: a plan is
+	// made once. While a table is new, PostgreSQL takes it for tiny, and would keep to a plan that
+	// reads all of it.
+	"enable_seqscan":  "off",
+	"plan_cache_mode": "force_generic_plan",
+	"jit":             "off",
 
 	// Of a dead server, what it has locked is freed soon.
 	"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3",
