@@ -55,9 +55,15 @@ func isShared(s Store) bool {
 	return ok
 }
 
-// othersWrote forgets what another process may have changed.
-func (s *watchedStore) othersWrote(settings bool) {
-	s.slices.others.Add(1)
+// othersWrites count how often other processes were found to have written in each part. Parts whose
+// numbers are the same modulo 64 count together.
+type othersWrites [64]atomic.Uint64
+
+func (w *othersWrites) in(part int32) *atomic.Uint64 { return &w[uint32(part)%uint32(len(w))] }
+
+// othersWrote forgets what another process may have changed in a part.
+func (s *watchedStore) othersWrote(part int32, settings bool) {
+	s.slices.others.in(part).Add(1)
 	if settings {
 		s.keys.others.Add(1)
 		s.begun.Add(1)
@@ -66,12 +72,12 @@ func (s *watchedStore) othersWrote(settings bool) {
 }
 
 // catchUp returns once this process knows of every update that was acknowledged before, by
-// whomever. What follows takes the context that it returns.
-func (s *watchedStore) catchUp(ctx context.Context) (context.Context, error) {
+// whomever, of settings and in some parts. What follows takes the context that it returns.
+func (s *watchedStore) catchUp(ctx context.Context, parts ...int32) (context.Context, error) {
 	if s.shared == nil {
 		return ctx, nil
 	}
-	return s.shared.catchUp(ctx)
+	return s.shared.catchUp(ctx, parts...)
 }
 
 // mostApart is how far the store's clock and the machine's may be apart. Servers that are further
@@ -298,6 +304,14 @@ type cache[K comparable, V any] struct {
 	mu      sync.RWMutex
 	version version
 	values  map[K]V
+}
+
+// seen returns a value that k had at some version.
+func (c *cache[K, V]) seen(k K) (value V, ok bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	value, ok = c.values[k]
+	return value, ok
 }
 
 // cacheSize bounds a cache: when it is full it is emptied.

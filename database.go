@@ -23,6 +23,19 @@ type databaseOptions struct {
 	conns     int                   // most connections to the database
 	committed func(time.Duration)   // told how long each commit took; may be nil
 	setting   func(key string) bool // reports whether readers keep what is there between requests; nil: no key is so
+	schema    string                // the key of the schema: who changes it has seen all that was written, and is seen by all who write
+	parts     storeParts            // nil: there is one
+}
+
+// storeParts divide the keys of a store into parts, whose commits do not wait for each other. What
+// is of several parts or of none is of part 0.
+type storeParts interface {
+	// PartOf returns the part of a key.
+	PartOf(key []byte) int32
+
+	// PartOfRange returns the part of all keys with lo <= key < hi; ok is false if they may have
+	// several. An empty hi means no upper end.
+	PartOfRange(lo, hi []byte) (part int32, ok bool)
 }
 
 // errNoPostgres is openPostgres's in a binary without the backend.

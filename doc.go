@@ -137,6 +137,7 @@
 //
 //	codec.go             how records are encoded
 //	model.go             every table of the store, and its keys
+//	partition.go         the parts that a database orders commits by
 //	ledger.go            hashes of movements
 //	sets.go              sets of customers' numbers
 //	pack.go              compression of stored answers

@@ -30,7 +30,7 @@ type goldenBackend struct {
 // TestGolden plays every transcript on every backend.
 func TestGolden(t *testing.T) {
 	backends := []goldenBackend{
-		{"mem", func(*testing.T) Store { return newMemStore() }},
+		{"mem", func(*testing.T) Store { return parted(newMemStore()) }},
 		{"bolt twice", func(t *testing.T) Store {
 			s, err := openBolt(filepath.Join(t.TempDir(), "sello.db"), disk.Options{NoSync: true})
 			if err != nil {

@@ -145,7 +145,7 @@ func (rep *replaysTxn) list() (l *replaySlices, err error) {
 type knownSlices struct {
 	byOrg   sync.Map                                    // uint32 → readSlices
 	filling [fillingSlices]atomic.Pointer[fillingSlice] // by organization modulo fillingSlices
-	others  atomic.Uint64                               // how often other processes were found to have written
+	others  othersWrites
 }
 
 // A readSlices is a record and its decoded list. Neither is changed.

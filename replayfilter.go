@@ -68,7 +68,7 @@ func (s nameSet) lacks(name [16]byte) bool {
 // fillingNames returns the names of the slice that begins with first; nil if they are
 // not known.
 func (s *knownSlices) fillingNames(org uint32, first uint64) nameSet {
-	if f := s.filling[org%fillingSlices].Load(); f != nil && f.org == org && f.first == first && f.others == s.others.Load() {
+	if f := s.filling[org%fillingSlices].Load(); f != nil && f.org == org && f.first == first && f.others == s.others.in(int32(org)).Load() {
 		return f.words
 	}
 	return nil
@@ -80,7 +80,7 @@ func (s *knownSlices) fillingNames(org uint32, first uint64) nameSet {
 func (s *knownSlices) beginFilling(org uint32, first, replays uint64) {
 	if s.fillingNames(org, first) == nil {
 		words := min(1+2*replays/namesPerWord, maxFilling)
-		s.filling[org%fillingSlices].Store(&fillingSlice{org, first, s.others.Load(), make(nameSet, words)})
+		s.filling[org%fillingSlices].Store(&fillingSlice{org, first, s.others.in(int32(org)).Load(), make(nameSet, words)})
 	}
 }
 

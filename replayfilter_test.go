@@ -185,7 +185,7 @@ func TestFillingSlice(t *testing.T) {
 		t.Error("the set is not asked, or for names of another slice")
 	}
 	// Another server may have written more names. They are looked up again.
-	s.engine.store.othersWrote(false)
+	s.engine.store.othersWrote(1, false)
 	if known() != nil || !s.hasName(more[0]) {
 		t.Error("names are known although others have written")
 	}

@@ -165,7 +165,7 @@ func (x *exchange) admit(rt *route, r *http.Request) (caller, error) {
 	}
 	// What the request is admitted by, and what it reads, is as of a moment after it came.
 	var err error
-	if x.caught, err = x.api.engine.store.catchUp(x.context()); err != nil {
+	if x.caught, err = x.api.engine.store.catchUp(x.context(), x.api.engine.likelyPart(sent)...); err != nil {
 		return caller{}, err
 	}
 	x.scope, x.admitted = rt.scope, x.api.engine.store.version()

@@ -13,7 +13,8 @@ type sharedMem struct {
 	store   Store
 	mu      sync.RWMutex // locked while an Update runs, read-locked while a View takes its state
 	commits []sharedCommits
-	open    int // servers that are not closed
+	parts   map[int32]bool // that anybody has written to; changed while an Update runs
+	open    int            // servers that are not closed
 
 	leasing sync.Mutex
 	leases  map[string]memLease
@@ -32,7 +33,7 @@ type memLease struct {
 type memServer struct {
 	*sharedMem
 	server  int
-	others  func(settings bool)
+	others  func(part int32, settings bool)
 	failure chan error   // of giveUp
 	ahead   atomic.Int64 // of clockAhead
 	looking sync.Mutex
@@ -43,21 +44,21 @@ type memServer struct {
 // newSharedMem returns the stores of n servers that share one database. Each is a sharedStore,
 // and a *memServer.
 func newSharedMem(n int) []Store {
-	db := &sharedMem{store: newMemStore(), commits: make([]sharedCommits, n), open: n, leases: map[string]memLease{}}
+	db := &sharedMem{store: newMemStore(), commits: make([]sharedCommits, n), parts: map[int32]bool{}, open: n, leases: map[string]memLease{}}
 	var list []Store
 	for i := range n {
-		list = append(list, &memServer{sharedMem: db, server: i, others: func(bool) {}, failure: make(chan error, 9)})
+		list = append(list, &memServer{sharedMem: db, server: i, others: func(int32, bool) {}, failure: make(chan error, 9)})
 	}
 	return list
 }
 
-func (s *memServer) onOthers(others func(settings bool)) { s.others = others }
+func (s *memServer) onOthers(others func(part int32, settings bool)) { s.others = others }
 
 func (s *memServer) clockAhead() time.Duration { return time.Duration(s.ahead.Load()) }
 
 func (s *memServer) giveUp(err error) { s.failure <- err }
 
-var _ sharedStore = (*memServer)(nil)
+var _, _, _ sharedStore = (*memServer)(nil), (*mortal)(nil), (*frozenServer)(nil)
 
 // look tells of what others have committed. The caller has locked mu, at least for reading: it
 // sees just what this tells of.
@@ -76,12 +77,14 @@ func (s *memServer) look() error {
 	}
 	if before := s.seen; now != before {
 		s.seen = now
-		s.others(now.ofSettings != before.ofSettings)
+		for part := range s.parts {
+			s.others(part, now.ofSettings != before.ofSettings)
+		}
 	}
 	return nil
 }
 
-func (s *memServer) catchUp(ctx context.Context) (context.Context, error) {
+func (s *memServer) catchUp(ctx context.Context, _ ...int32) (context.Context, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return ctx, s.look()
@@ -107,8 +110,10 @@ func (s *memServer) Update(ctx context.Context, fn func(Tx) error) error {
 		return err
 	}
 	wrote, err := updateStore(ctx, s.store, func(tx Tx) (sharedCommits, error) {
-		noted := &notedTx{Tx: tx}
+		used := &partedTx{Tx: tx, used: map[int32]bool{}}
+		noted := &notedTx{Tx: used, parts: s.parts}
 		err := fn(noted)
+		used.check()
 		return noted.wrote, err
 	})
 	s.commits[s.server].all += min(wrote.all, 1)
@@ -170,9 +175,11 @@ func (s *memServer) pass(d time.Duration) {
 type notedTx struct {
 	Tx
 	wrote sharedCommits
+	parts map[int32]bool
 }
 
 func (t *notedTx) note(key []byte) {
+	t.parts[partition{}.PartOf(key)] = true
 	t.wrote.all++
 	if isSetting(key) {
 		t.wrote.ofSettings++
@@ -196,7 +203,7 @@ func TestSharedMem(t *testing.T) {
 	ctx, stores := t.Context(), newSharedMem(2)
 	a, b := stores[0].(*memServer), stores[1].(*memServer)
 	var heard []bool
-	a.onOthers(func(settings bool) { heard = append(heard, settings) })
+	a.onOthers(func(_ int32, settings bool) { heard = append(heard, settings) })
 	expect := func(reason string, want ...bool) {
 		t.Helper()
 		if len(heard) != len(want) || len(want) > 0 && heard[0] != want[0] {

@@ -160,7 +160,7 @@ type mortal struct {
 
 var errDead = errors.New("dead")
 
-func (s *mortal) catchUp(ctx context.Context) (context.Context, error) {
+func (s *mortal) catchUp(ctx context.Context, _ ...int32) (context.Context, error) {
 	if s.dead.Load() {
 		return ctx, errDead
 	}
@@ -432,7 +432,7 @@ type frozenServer struct{ *memServer }
 
 type frozenState struct{}
 
-func (s *frozenServer) catchUp(ctx context.Context) (context.Context, error) {
+func (s *frozenServer) catchUp(ctx context.Context, _ ...int32) (context.Context, error) {
 	ctx, err := s.memServer.catchUp(ctx)
 	if err == nil {
 		err = s.memServer.View(ctx, func(tx Tx) error {

@@ -167,14 +167,16 @@ func longView(s Store) func(context.Context, func(Tx) error) error {
 type sharedStore interface {
 	Store
 
-	// onOthers has others called when another process has committed: before a View or Update
-	// of this one sees that. settings says whether keys were written that databaseOptions.setting
-	// names. It is called before the first View or Update.
-	onOthers(others func(settings bool))
+	// onOthers has others called when another process has committed in a part (store_parts.go):
+	// before a View or Update of this one sees that. settings says whether keys were written that
+	// databaseOptions.setting names. Of a part that no Get has read, others is not told. onOthers is
+	// called before the first View or Update.
+	onOthers(others func(part int32, settings bool))
 
-	// catchUp returns once others was called for every commit that was acknowledged before,
-	// to whomever. The context that it returns is for what follows it: Views need no other one.
-	catchUp(ctx context.Context) (context.Context, error)
+	// catchUp returns once others was called for every commit that was acknowledged before, to
+	// whomever, in part 0 and some others. The context that it returns is for what follows it: Views
+	// need no other one.
+	catchUp(ctx context.Context, parts ...int32) (context.Context, error)
 
 	// takeLease takes a name for this process, for 10 seconds, or makes it last longer. It
 	// returns false if another process has it. A lease only spares work: whoever loses one, or

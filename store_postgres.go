@@ -30,18 +30,21 @@ type postgresStore struct {
 
 	committed func(time.Duration)   // told how long each commit took; nil: nobody is
 	setting   func(key string) bool // as in databaseOptions
-	dense     string                // the same
-	told      postgres.Durability   // by tell
+	schema    string                // the same, like dense
+	dense     string
+	told      postgres.Durability // by tell
 }
+
+var _ sharedStore = (*postgresStore)(nil)
 
 // openPostgres opens the store in a database.
 func openPostgres(ctx context.Context, address string, opts databaseOptions) (openedStore, error) {
-	db, err := postgres.Open(ctx, address, postgres.Options{Conns: opts.conns, Create: !opts.mustExist && !opts.readOnly, Standby: opts.readOnly, Name: "sello"})
+	db, err := postgres.Open(ctx, address, postgres.Options{Conns: opts.conns, Create: !opts.mustExist && !opts.readOnly, Standby: opts.readOnly, Name: "sello", Parts: opts.parts})
 	if err != nil {
 		return nil, openingError(err)
 	}
 	s := newPostgresStore(db)
-	s.committed, s.setting, s.dense = opts.committed, opts.setting, opts.dense
+	s.committed, s.setting, s.schema, s.dense = opts.committed, opts.setting, opts.schema, opts.dense
 	db.OnGone(func(from, to int64) {
 		opts.log.Error("commits are gone", "last", from, "now", to, "cause", "the database has not got commits that it had: a standby that lacked it was promoted, or a backup was restored",
 			"help", "ask for a synchronous standby: docs/postgresql.md; sello verify checks what is there")
@@ -91,13 +94,11 @@ func (s *postgresStore) Close() error {
 	return databaseError(s.db.Close())
 }
 
-func (s *postgresStore) onOthers(others func(settings bool)) { s.db.OnOthers(others) }
+func (s *postgresStore) onOthers(others func(part int32, settings bool)) { s.db.OnOthers(others) }
 
-func (s *postgresStore) catchUp(ctx context.Context) (context.Context, error) {
-	if err := s.db.CatchUp(ctx); err != nil {
-		return ctx, databaseError(err)
-	}
-	return postgres.CaughtUp(ctx), nil
+func (s *postgresStore) catchUp(ctx context.Context, parts ...int32) (context.Context, error) {
+	ctx, err := s.db.CatchUp(ctx, parts...)
+	return ctx, databaseError(err)
 }
 
 func (s *postgresStore) takeLease(ctx context.Context, name string) (bool, error) {
@@ -240,16 +241,18 @@ type postgresBatch struct {
 func (b postgresBatch) check() error { return turnError(b.turn.Check()) }
 
 func (b postgresBatch) commit(changes []ordered.Change) error {
-	list, settings := make([]postgres.Change, len(changes)), false
+	list := make([]postgres.Change, len(changes))
+	var special postgres.Commit
 	for i, c := range changes {
 		list[i].Key = c.Key
 		if c.Value != nil {
 			list[i].Value = disk.Seal([]byte(c.Key), c.Value)
 		}
-		settings = settings || b.store.setting != nil && b.store.setting(c.Key)
+		special.Settings = special.Settings || b.store.setting != nil && b.store.setting(c.Key)
+		special.All = special.All || c.Key == b.store.schema
 	}
 	began := time.Now()
-	err := b.turn.Commit(settings, list)
+	err := b.turn.Commit(list, special)
 	if err == nil && b.store.committed != nil {
 		b.store.committed(time.Since(began))
 	}

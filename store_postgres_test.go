@@ -33,12 +33,13 @@ func openTestPostgres(t testing.TB, dsn string) *postgresStore {
 
 func openPostgresWith(t testing.TB, dsn string, options postgres.Options) *postgresStore {
 	t.Helper()
+	options.Parts = partition{}
 	db, err := postgres.Open(t.Context(), dsn, options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := newPostgresStore(db)
-	s.setting = isSetting[string]
+	s.setting, s.schema = isSetting[string], string(tableVersion.fixed())
 	return s
 }
 

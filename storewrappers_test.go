@@ -43,6 +43,67 @@ func (s twiceStore) Update(ctx context.Context, fn func(Tx) error) error {
 	})
 }
 
+// parted returns a store that panics at an Update which several servers could not make at once
+// (partition.go): one that reads a range of several parts, or changes an API key without a use of
+// its organization's part.
+func parted(s Store) Store { return partedStore{s} }
+
+type partedStore struct{ Store }
+
+func (s partedStore) Update(ctx context.Context, fn func(Tx) error) error {
+	return s.Store.Update(ctx, func(tx Tx) error {
+		t := &partedTx{Tx: tx, used: map[int32]bool{}}
+		err := fn(t)
+		t.check()
+		return err
+	})
+}
+
+type partedTx struct {
+	Tx
+	used map[int32]bool
+	keys []uint32 // organizations whose keys it has changed
+}
+
+func (t *partedTx) check() {
+	for _, org := range t.keys {
+		if !t.used[int32(org)] {
+			panic(fmt.Sprintf("an Update changes an API key of organization %d and uses nothing else of it", org))
+		}
+	}
+}
+
+func (t *partedTx) use(key []byte) { t.used[partition{}.PartOf(key)] = true }
+
+func (t *partedTx) Get(key []byte) ([]byte, bool, error) {
+	t.use(key)
+	return t.Tx.Get(key)
+}
+
+func (t *partedTx) Put(key, value []byte) error {
+	t.use(key)
+	if tableAPIKeys.has(key) {
+		if k, err := parseAPIKey(value); err == nil {
+			t.keys = append(t.keys, k.Org)
+		}
+	}
+	return t.Tx.Put(key, value)
+}
+
+func (t *partedTx) Delete(key []byte) error {
+	t.use(key)
+	return t.Tx.Delete(key)
+}
+
+func (t *partedTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
+	part, one := partition{}.PartOfRange(lo, hi)
+	if !one {
+		panic(fmt.Sprintf("an Update reads from %q to %q, which is of several parts", lo, hi))
+	}
+	t.used[part] = true
+	return t.Tx.Scan(lo, hi, reverse)
+}
+
 // View runs fn twice, too.
 func (s twiceStore) View(ctx context.Context, fn func(Tx) error) error {
 	return s.Store.View(ctx, func(tx Tx) error {

@@ -66,29 +66,41 @@ func (e *engine) sweepDue(ctx context.Context, moment func() (instant, error), d
 		if err != nil {
 			return err
 		}
-		s := e.seed()
-		due, err := viewStore(ctx, e.store, func(tx Tx) (bool, error) {
-			list, err := dueKeys(tx, d.of, now, 1)
-			return len(list) > 0, err
-		})
-		if err != nil || !due {
+		due, err := viewStore(ctx, e.store, func(tx Tx) ([]key, error) { return dueKeys(tx, d.of, now, sweepBatch) })
+		if err != nil || len(due) == 0 {
 			return err
 		}
-		strays, err := updateStore(ctx, e.store, func(tx Tx) ([]string, error) {
-			list, err := dueKeys(tx, d.of, now, sweepBatch)
+		for _, list := range e.together(due) {
+			s := e.seed()
+			strays, err := updateStore(ctx, e.store, func(tx Tx) ([]string, error) { return e.changeDue(tx, d, list, now, s) })
 			if err != nil {
-				return nil, err
+				return err
 			}
-			return e.changeDue(tx, d, list, now, s)
-		})
-		if err != nil {
-			return err
-		}
-		e.clock.wrote(now)
-		if len(strays) > 0 {
-			e.log.Warn("stray due "+d.what+" removed", "keys", strays)
+			e.clock.wrote(now)
+			if len(strays) > 0 {
+				e.log.Warn("stray due "+d.what+" removed", "keys", strays)
+			}
 		}
 	}
+}
+
+// together divides keys of what is due into those that one transaction changes: all of them, or
+// where other servers write at the same time, those of one organization.
+func (e *engine) together(due []key) (lists [][]key) {
+	if !isShared(e.store) {
+		return [][]key{due}
+	}
+	at := map[int32]int{}
+	for _, k := range due {
+		part := partition{}.PartOf(k)
+		i, has := at[part]
+		if !has {
+			i = len(lists)
+			at[part], lists = i, append(lists, nil)
+		}
+		lists[i] = append(lists[i], k)
+	}
+	return lists
 }
 
 // dueKeys lists the first keys, up to limit, of what is due at now.
@@ -113,6 +125,12 @@ func (e *engine) changeDue(tx Tx, d dueTable, list []key, now instant, s seed) (
 		return nil, err
 	}
 	for _, k := range list {
+		if _, still, err := tx.Get(k); err != nil || !still {
+			if err != nil {
+				return nil, err
+			}
+			continue // somebody else was first
+		}
 		if err := tx.Delete(k); err != nil { // also if it is due at another moment
 			return nil, err
 		}

@@ -1,23 +1,23 @@
 package postgres
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 )
 
-// A chain is what this process knows of the log: the last commit, and values as of it. It stays
-// current by what the process commits itself. Others' commits are found out by asking for the
-// head, by the heads of snapshots, and by turns that are lost. Each time a new epoch begins, with
-// no values.
+// A chain is what this process knows of the log: the last commit of each part, and values as of it.
+// It stays current by what the process commits itself. Others' commits are found out by asking for
+// heads, by those of snapshots, and by turns that are lost. Each time a new epoch of the part
+// begins, without values.
 type chain struct {
 	mu     sync.RWMutex
-	head   Head          // the last commit known of
-	epoch  uint64        // how often others were found to have committed; 1 at first
-	asked  bool          // head is what the next commit can build on; else the database is asked first
-	own    [64][16]byte  // ids of the last commits of this process, by number modulo 64
+	parts  map[int32]*part
+	epochs uint64         // the number of the last epoch
+	forgot uint64         // that of the last one when parts were forgotten
+	to     map[int32]bool // parts to ask for before the next turn begins
+	moved  map[int32]bool // parts that others have changed since the last turn began
+
 	sent   [16]byte      // id of the commit that is under way; zero: there is none
 	landed chan struct{} // closed when its outcome is known here
 	doubts bool          // what can be read may have commits that are not safe yet, or get some: see barrier
@@ -28,14 +28,29 @@ type chain struct {
 	values, older map[string]value // the newer half of what is kept, and the rest
 	size, most    int              // bytes of values, and how many of both
 
-	others func(settings bool)  // see DB.OnOthers
-	gone   func(from, to int64) // see DB.OnGone
+	others func(part int32, settings bool) // see DB.OnOthers
+	gone   func(from, to int64)            // see DB.OnGone
 }
 
-// A value is that of a key in all states from a commit on, up to the last one.
+// A part is what is known of one part of the log.
+type part struct {
+	head    Head         // the last commit known of
+	epoch   uint64       // no other part has the same
+	changed uint64       // the epoch that others' commits began; 0: they have made none since the part is known
+	asked   bool         // head is what a commit can build on; else the database is asked first
+	turns   bool         // turns of this process have used it
+	own     [16][16]byte // ids of the last commits of this process, by number modulo 16
+}
+
+// mostParts is how many parts are known at most: then all of them are forgotten.
+const mostParts = 1 << 15
+
+// A value is that of a key in all states of its part from a commit on, up to the last one of an
+// epoch.
 type value struct {
 	bytes []byte // nil: there is no entry
 	from  int64  // number of the commit
+	epoch uint64
 }
 
 // valueCost is about how many bytes a value takes beside its key and itself.
@@ -45,40 +60,54 @@ const valueCost = 96
 // updates would wait for it anew.
 const downTime = time.Second
 
-// now returns the last commit known of.
-func (c *chain) now() (head Head, epoch uint64) {
+func (c *chain) init(most int) {
+	c.most = most
+	c.parts, c.to, c.moved = map[int32]*part{}, map[int32]bool{}, map[int32]bool{}
+	c.others, c.gone = func(int32, bool) {}, func(int64, int64) {}
+}
+
+// known returns the last commits known of, of those parts of which one is.
+func (c *chain) known(parts []int32) heads {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.head, c.epoch
+	list := make(heads, len(parts))
+	for _, n := range parts {
+		if p := c.parts[n]; p != nil {
+			list[n] = p.head
+		}
+	}
+	return list
 }
 
 // epochOf returns the epoch that a commit belongs to; 0 if it is not the last one known.
-func (c *chain) epochOf(h Head) uint64 {
+func (c *chain) epochOf(n int32, h Head) uint64 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if !c.head.Is(h) && h.ID != c.own[h.N%int64(len(c.own))] {
+	p := c.parts[n]
+	if p == nil || !p.head.Is(h) && (h.ID == [16]byte{} || h.ID != p.own[h.N%int64(len(p.own))]) {
 		return 0
 	}
-	return c.epoch
+	return p.epoch
 }
 
-// lastNumber is the number of the last commit known of.
-func (c *chain) lastNumber() int64 {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.head.N
-}
+// last stands for the last commit known, in get.
+const last = -1
 
-// get returns the value that a key has after commit n of an epoch; nil if there is no entry. known
-// is false if that has to be read.
-func (c *chain) get(key []byte, n int64, epoch uint64) (bytes []byte, known bool) {
+// get returns the value that a key has after commit number at of a part, in an epoch; nil if there
+// is no entry. known is false if that has to be read.
+func (c *chain) get(n int32, key []byte, at int64, epoch uint64) (bytes []byte, known bool) {
 	c.mu.RLock()
 	v, there := c.values[string(key)]
 	old := false
 	if !there {
 		v, old = c.older[string(key)]
 	}
-	known = (there || old) && epoch == c.epoch && v.from <= n && n <= c.head.N
+	if p := c.parts[n]; p != nil && (there || old) {
+		if at == last {
+			at = p.head.N
+		}
+		known = v.epoch == epoch && epoch == p.epoch && v.from <= at && at <= p.head.N
+	}
 	c.mu.RUnlock()
 	if known && old {
 		c.renew(string(key))
@@ -86,13 +115,25 @@ func (c *chain) get(key []byte, n int64, epoch uint64) (bytes []byte, known bool
 	return v.bytes, known
 }
 
-// keep keeps the value of a key that was read in the state after a commit; nil if there is no
-// entry.
-func (c *chain) keep(key, bytes []byte, at Head) {
+// has reports whether the value of a key is known if the part has not moved.
+func (c *chain) has(n int32, key []byte) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	v, there := c.values[string(key)]
+	if !there {
+		v, there = c.older[string(key)]
+	}
+	p := c.parts[n]
+	return there && p != nil && v.epoch == p.epoch
+}
+
+// keep keeps the value of a key that was read in the state of a part after a commit; nil if there
+// is no entry.
+func (c *chain) keep(n int32, key, bytes []byte, at Head) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.head.Is(at) {
-		c.put(string(key), value{bytes, at.N})
+	if p := c.parts[n]; p != nil && p.head.Is(at) {
+		c.put(string(key), value{bytes, at.N, p.epoch})
 	}
 }
 
@@ -114,34 +155,79 @@ func (c *chain) put(key string, v value) {
 	c.size += len(key) + len(v.bytes) + valueCost
 }
 
-// learn notes the head of a state that was just read. If the head is another's commit, a new epoch
-// begins. landed, if not nil, is closed once the head is known here too: it is the commit of this
-// process that is under way.
-func (c *chain) learn(seen *sight) (landed <-chan struct{}) {
-	h, gone := seen.Head, seen.gone()
+// learn notes heads that were just read, of one moment. Where one is another's commit, a new epoch
+// of the part begins. asked says that turns can build on them. landed, if not nil, is closed once
+// the heads are known here too: one is the commit of this process that is under way.
+func (c *chain) learn(seen map[int32]*sight, asked bool) (landed <-chan struct{}) {
+	var gone *sight
 	c.mu.Lock()
-	if h.Is(c.head) || h.ID == c.sent || !gone && seen.before.N <= h.N && h.N < c.head.N { // the last was read earlier than what is known
-		if h.ID == c.sent {
+	for n, s := range seen {
+		if s.gone() && gone == nil && c.parts[n] != nil && !s.Is(c.parts[n].head) {
+			gone = s
+			c.stats.Gone++
+			c.forget()
+		}
+		p := c.parts[n]
+		mine := s.ID == c.sent && s.ID != [16]byte{}
+		if mine {
 			landed = c.landed
 		}
-		c.mu.Unlock()
-		return landed
-	}
-	// Where commits are gone, those in their place may have the same numbers.
-	settings := h.Settings != c.head.Settings || gone || seen.ofBefore == nil
-	c.head, c.asked = h, false
-	c.epoch++
-	c.values, c.older, c.size = nil, nil, 0
-	c.own = [len(c.own)][16]byte{}
-	c.others(settings) // before anybody can see the head
-	if gone {
-		c.stats.Gone++
+		switch {
+		case p == nil:
+			c.meet(n, s.Head)
+			continue
+		case mine || s.Is(p.head):
+		case !s.gone() && s.before.N <= s.N && s.N < p.head.N: // read earlier than what is known
+		default:
+			settings := s.Settings != p.head.Settings || s.ofBefore == nil
+			c.epochs++
+			*p = part{head: s.Head, epoch: c.epochs, changed: c.epochs, turns: p.turns}
+			c.moved[n] = true
+			c.ask(n, p)
+			c.others(n, settings) // before anybody can see the head
+		}
+		if asked {
+			p.asked = true
+			delete(c.to, n)
+		}
 	}
 	c.mu.Unlock()
-	if gone {
-		c.gone(seen.before.N, h.N)
+	if gone != nil {
+		c.gone(gone.before.N, gone.N)
 	}
-	return nil
+	return landed
+}
+
+// meet notes the head of a part that nothing was known of. So nobody has kept anything of it that
+// others may have changed. The caller holds mu.
+func (c *chain) meet(n int32, head Head) {
+	if len(c.parts) >= mostParts {
+		c.forget()
+	}
+	c.epochs++
+	c.parts[n] = &part{head: head, epoch: c.epochs, asked: true}
+}
+
+// forget forgets all parts. The caller holds mu.
+func (c *chain) forget() {
+	c.epochs++
+	c.forgot = c.epochs
+	parts := c.parts
+	c.parts, c.to = map[int32]*part{}, map[int32]bool{}
+	c.values, c.older, c.size = nil, nil, 0
+	for n := range parts {
+		c.moved[n] = true
+		c.others(n, true)
+	}
+}
+
+// ask notes that turns do not build on what is known of a part until the database was asked. The
+// caller holds mu.
+func (c *chain) ask(n int32, p *part) {
+	p.asked = false
+	if p.turns {
+		c.to[n] = true
+	}
 }
 
 // sending notes the id of the commit that is about to be sent.
@@ -159,31 +245,40 @@ func (c *chain) land() {
 	c.sent, c.landed = [16]byte{}, nil
 }
 
-// stored notes that the commit sent was stored, on top of what was known in an epoch.
-func (c *chain) stored(head Head, epoch uint64, changes []Change) {
+// stored notes that the commit sent was stored, on top of what was known.
+func (c *chain) stored(w *work) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.land()
 	c.stats.Won++
 	c.stats.Current = time.Now()
 	c.down, c.doubts = nil, false // a commit is not safe before those that it builds on
-	if epoch != c.epoch {         // others have committed since
-		return
+	for _, b := range w.bases {
+		p := c.parts[b.part]
+		if p == nil || !p.head.Is(b.Head) { // others have committed since
+			continue
+		}
+		p.head = w.next(b.Head)
+		p.own[p.head.N%int64(len(p.own))] = w.id
 	}
-	c.own[head.N%int64(len(c.own))] = head.ID
-	c.head = head
-	for _, change := range changes {
+	for i, change := range w.changes {
+		p := c.parts[w.parts[i]]
+		if p == nil || p.head.ID != w.id {
+			continue
+		}
 		for _, values := range []map[string]value{c.values, c.older} {
-			if _, there := values[change.Key]; there {
-				values[change.Key] = value{change.Value, head.N}
+			if v, there := values[change.Key]; there {
+				if v.epoch == p.epoch {
+					values[change.Key] = value{change.Value, p.head.N, p.epoch}
+				}
 				break
 			}
 		}
 	}
 }
 
-// notStored notes that the commit sent was not stored, or that nobody knows.
-func (c *chain) notStored(err error) {
+// notStored notes that the commit of a turn was not stored, or that nobody knows.
+func (c *chain) notStored(bases map[int32]base, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.land()
@@ -191,7 +286,14 @@ func (c *chain) notStored(err error) {
 		c.stats.Lost++
 	}
 	c.doubts = c.doubts || errors.Is(err, ErrUnknown)
-	c.asked = c.asked && errors.Is(err, ErrUnavailable)
+	if errors.Is(err, ErrUnavailable) {
+		return
+	}
+	for n := range bases {
+		if p := c.parts[n]; p != nil {
+			c.ask(n, p)
+		}
+	}
 }
 
 // doubt notes that commits may be there that are not safe yet: a connection was lost, maybe since
@@ -199,7 +301,10 @@ func (c *chain) notStored(err error) {
 func (c *chain) doubt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.doubts, c.asked = true, false
+	c.doubts = true
+	for n, p := range c.parts {
+		c.ask(n, p)
+	}
 }
 
 func (c *chain) inDoubt() bool {
@@ -218,35 +323,13 @@ func (c *chain) silent(err error) error {
 	return err
 }
 
-// last returns the commit that the next one builds on, and its epoch.
-func (db *DB) last() (Head, uint64, error) {
-	c := &db.chain
-	c.mu.RLock()
-	head, epoch, asked, doubts, down := c.head, c.epoch, c.asked, c.doubts, c.down
-	if down != nil && time.Since(c.downAt) >= downTime {
-		down = nil
-	}
-	c.mu.RUnlock()
-	if down != nil || asked {
-		return head, epoch, down
-	}
-	_, err := db.Head(context.Background()) // learns it
-	if err == nil && doubts {               // the head may be one of them, and not be safe yet
-		err = db.barrier(context.Background())
-	}
-	if err != nil {
-		return head, epoch, c.silent(err)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.asked, c.down = true, nil
-	return c.head, c.epoch, nil
-}
-
-// OnOthers has others called when others have committed: before a function sees that, as far as
-// this process knows. settings says whether Head.Settings has changed. others must not use the DB.
-// OnOthers is called before the first use of the DB.
-func (db *DB) OnOthers(others func(settings bool)) { db.chain.others = others }
+// OnOthers has others called when others have committed in a part: before a function sees that, as
+// far as this process knows. settings says whether Head.Settings has changed. others must not use
+// the DB. OnOthers is called before the first use of the DB.
+//
+// What a caller keeps of a part it must have got from Get. A part that nothing was got from is not
+// told of.
+func (db *DB) OnOthers(others func(part int32, settings bool)) { db.chain.others = others }
 
 // OnGone has gone called when commits that were known are not in the log any more, with the
 // number of the last one and that of the head now: a standby that lacked them was promoted, say.
@@ -274,112 +357,18 @@ func (db *DB) Stats() Stats {
 	return s
 }
 
-// noteTime notes what an answer to the question for the head says of clocks. It was asked at began.
-func (c *chain) noteTime(seen *sight, began time.Time) {
+// noteTime notes that the database's clock showed at, when it was asked at began.
+func (c *chain) noteTime(at, began time.Time) {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Current = began
 	switch { // between both moments the database's clock was read
-	case seen.at.After(now):
-		c.stats.Ahead = seen.at.Sub(now)
-	case seen.at.Before(began):
-		c.stats.Ahead = seen.at.Sub(began)
+	case at.After(now):
+		c.stats.Ahead = at.Sub(now)
+	case at.Before(began):
+		c.stats.Ahead = at.Sub(began)
 	default:
 		c.stats.Ahead = 0
 	}
 }
-
-// headChecks is who waits for the head.
-type headChecks struct {
-	mu      sync.Mutex
-	next    *headCheck // for those who have come since the last one began; nil: nobody
-	running bool
-}
-
-// A headCheck asks for the head, for all who had begun to wait for it before.
-type headCheck struct {
-	done chan struct{}
-	head Head
-	err  error
-}
-
-// Head returns the head at a moment after the call. Who calls at the same time asks the database
-// together.
-func (db *DB) Head(ctx context.Context) (Head, error) {
-	db.checks.mu.Lock()
-	check := db.checks.next
-	if check == nil {
-		check = &headCheck{done: make(chan struct{})}
-		db.checks.next = check
-		if !db.checks.running {
-			db.checks.running = true
-			go db.check()
-		}
-	}
-	db.checks.mu.Unlock()
-	select {
-	case <-check.done:
-		return check.head, check.err
-	case <-ctx.Done():
-		return Head{}, ctx.Err()
-	}
-}
-
-// check asks for the head as long as somebody waits for it.
-func (db *DB) check() {
-	for {
-		db.checks.mu.Lock()
-		check := db.checks.next
-		db.checks.next, db.checks.running = nil, check != nil
-		db.checks.mu.Unlock()
-		if check == nil {
-			return
-		}
-		check.head, check.err = db.askHead()
-		close(check.done)
-	}
-}
-
-// landTime is how long to wait for the answer to a commit that others can read already.
-const landTime = time.Second
-
-func (db *DB) askHead() (h Head, err error) {
-	var seen *sight
-	err = db.over(context.Background(), &db.writers, func(c *conn) error {
-		before, _ := db.chain.now()
-		began := time.Now()
-		rows, err := c.trip().askHead(before).run()
-		if err == nil {
-			if seen, err = c.sightIn(rows[0], before); err == nil {
-				db.chain.noteTime(seen, began)
-			}
-		}
-		return err
-	})
-	if err != nil {
-		return h, err
-	}
-	h = seen.Head
-	if landed := db.chain.learn(seen); landed != nil {
-		// Somebody may have read what it has changed. Who asks later must not read less.
-		select {
-		case <-landed:
-		case <-time.After(landTime):
-			return h, fmt.Errorf("%w: a commit does not end", ErrUnavailable)
-		}
-	}
-	return h, nil
-}
-
-// CatchUp returns once everything is known that was committed before the call, by whomever, and
-// OnOthers has told of it.
-func (db *DB) CatchUp(ctx context.Context) error {
-	_, err := db.Head(ctx)
-	return err
-}
-
-type caughtUp struct{}
-
-// CaughtUp returns a context for Views of what comes after a CatchUp. They need no other one.
-func CaughtUp(ctx context.Context) context.Context { return context.WithValue(ctx, caughtUp{}, true) }

@@ -23,7 +23,7 @@ func (db *DB) Fill(ctx context.Context, entries iter.Seq2[Entry, error], same fu
 		c.rollback()
 		db.writers.give(c, err)
 	}()
-	if _, err := c.holdTurn(); err != nil {
+	if err := c.lock(); err != nil {
 		return err
 	}
 	if rows, err := c.trip().add(sqlUpAll, []byte{}, int8(1)).run(); err != nil {
@@ -31,7 +31,21 @@ func (db *DB) Fill(ctx context.Context, entries iter.Seq2[Entry, error], same fu
 	} else if len(rows[0]) > 0 {
 		return ErrNotEmpty
 	}
-	if err := c.copyIn(ctx, entries); err != nil {
+	filled := map[int32]bool{Common: true}
+	divided := func(yield func(Entry, error) bool) {
+		for e, err := range entries {
+			if err == nil {
+				filled[db.parts.PartOf(e.Key)] = true
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+	if err := c.copyIn(ctx, divided); err != nil {
+		return err
+	}
+	if err := c.commitIn(filled); err != nil {
 		return err
 	}
 	if err := same(&Snapshot{db: db, conn: c}); err != nil {
@@ -47,23 +61,32 @@ func (db *DB) Fill(ctx context.Context, entries iter.Seq2[Entry, error], same fu
 	return nil
 }
 
-// holdTurn begins a transaction, in which nobody else can commit, and returns the head. Its
-// reads are as of that head, all of them.
-func (c *conn) holdTurn() (Head, error) {
-	rows, err := c.trip().add(sqlHold).add(sqlHolding).add(sqlPatience).askHead(Head{}).run()
+// lock begins a transaction, in which nobody else can commit. Its reads are all as of the last
+// commits.
+func (c *conn) lock() error {
+	_, err := c.trip().add(sqlHold).add(sqlHolding).add(sqlPatience).add(sqlLock).run()
+	return err
+}
+
+// commitIn has the transaction be a commit in some parts. It has locked the log.
+func (c *conn) commitIn(parts map[int32]bool) error {
+	rows, err := c.trip().add(sqlAllHeads).run()
 	if err != nil {
-		return Head{}, err
+		return err
 	}
-	seen, err := c.sightIn(rows[3], Head{})
+	seen, err := c.sightsIn(rows[0], nil)
 	if err != nil {
-		return Head{}, err
+		return err
 	}
-	at := seen.Head
-	next := Head{at.N + 1, newID(), at.Settings + 1}
-	if rows, err = c.trip().add(sqlTurn, commitParams(at, next, nil)...).run(); err == nil {
-		err = won(rows[0])
+	w := &work{id: newID(), settings: true}
+	now := headsOf(seen)
+	for n := range parts {
+		w.bases = append(w.bases, partHead{n, now[n]})
 	}
-	return at, err
+	if rows, err = w.add(c.trip()).run(); err == nil {
+		err = w.won(rows[0])
+	}
+	return err
 }
 
 // copyIn sends entries to the table.
@@ -133,25 +156,18 @@ func (r *copyReader) Read(p []byte) (int, error) {
 
 // Hold calls fn with a snapshot of the newest state, and lets nobody commit until it returns.
 func (db *DB) Hold(ctx context.Context, fn func(*Snapshot) error) error {
-	for n := 0; ; n++ {
-		s := &Snapshot{db: db, ctx: ctx, pool: &db.writers}
-		err := db.with(ctx, s.pool, func(c *conn) (keep bool, err error) {
-			at, err := c.holdTurn()
-			if err != nil {
-				c.rollback()
-				return false, err
-			}
-			s.seen = &sight{Head: at}
-			s.conn = c
-			return true, nil
-		})
-		if err == nil {
-			defer s.Close()
-			return fn(s)
+	s := &Snapshot{db: db, ctx: ctx, pool: &db.writers}
+	err := db.with(ctx, s.pool, func(c *conn) (keep bool, err error) {
+		if err := c.lock(); err != nil {
+			c.rollback()
+			return false, err
 		}
-		if err != error(ErrTurnLost) || n == 100 { // somebody is committing all the time
-			return err
-		}
-		pause(n)
+		s.conn = c
+		return true, nil
+	})
+	if err != nil {
+		return err
 	}
+	defer s.Close()
+	return fn(s)
 }

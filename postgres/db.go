@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,6 +20,7 @@ import (
 type Options struct {
 	Conns    int           // most connections; 0 means 8, and 5 is the least. Some are kept for commits
 	Values   int           // bytes of values that are kept; 0 means 16 MiB
+	Parts    Partition     // nil means that all keys are of the common part
 	Create   bool          // make the tables if there are none, and look whether the user may write
 	Standby  bool          // only read, also from a server that takes no writes
 	Name     string        // application_name, if the connection string has none
@@ -28,10 +28,30 @@ type Options struct {
 	Trip     time.Duration // how long one message and its answer may take; 0 means 10 s
 }
 
+// A Partition tells which part of the log the commits of a key belong to.
+type Partition interface {
+	// PartOf returns the part of a key.
+	PartOf(key []byte) int32
+
+	// PartOfRange returns the part of all keys with lo <= key < hi; ok is false if they may have
+	// several. An empty hi means no upper end.
+	PartOfRange(lo, hi []byte) (part int32, ok bool)
+}
+
+// undivided is a Partition with one part.
+type undivided struct{}
+
+func (undivided) PartOf([]byte) int32                   { return Common }
+func (undivided) PartOfRange(_, _ []byte) (int32, bool) { return Common, true }
+
+// Common is the part that Settings are told in. It has been there from the beginning.
+const Common = 0
+
 // A DB is a database that entries are kept in.
 type DB struct {
 	config   *pgconn.Config
 	options  Options
+	parts    Partition
 	trip     time.Duration
 	patience time.Duration // 0 while it is opened: who starts sello wants to know at once
 
@@ -42,7 +62,6 @@ type DB struct {
 	readers, writers pool
 	me               [16]byte // holder of leases
 	chain            chain
-	turnEpoch        uint64 // of the last turn
 	checks           headChecks
 	closed           atomic.Bool
 	trips            atomic.Uint64
@@ -78,8 +97,10 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 	db.readers.init(db, conns-connsForCommits)
 	db.writers.init(db, connsForCommits)
 	rand.Read(db.me[:])
-	db.chain.epoch, db.chain.most, db.chain.others = 1, cmp.Or(options.Values, 16<<20), func(bool) {}
-	db.chain.gone = func(int64, int64) {}
+	if db.parts = options.Parts; db.parts == nil {
+		db.parts = undivided{}
+	}
+	db.chain.init(cmp.Or(options.Values, 16<<20))
 	if err := db.prepareTables(ctx); err != nil {
 		db.Close()
 		return nil, err
@@ -300,210 +321,6 @@ func (db *DB) write(ctx context.Context, add func(*trip)) (rows [][]row, err err
 // errCanceled says that a commit was stored here, but that the wait for a standby was canceled.
 var errCanceled = errors.New("the wait for a standby was canceled")
 
-// A Head names the state after a commit: its number and its random id. Settings is a number that
-// the commits of a caller's choice have raised.
-type Head struct {
-	N        int64
-	ID       [16]byte
-	Settings int64
-}
-
-// Is reports whether both name the same state.
-func (h Head) Is(other Head) bool { return h.N == other.N && h.ID == other.ID }
-
-// A sight is the head that was read, and what was known before.
-type sight struct {
-	Head
-	before   Head
-	ofBefore []byte    // the id of before's number in the log that was read; nil: it is not there
-	at       time.Time // the database's clock
-}
-
-// gone reports whether before was a commit that is not in the log any more. It was not trimmed.
-func (s *sight) gone() bool {
-	if s.before.ID == ([16]byte{}) {
-		return false
-	}
-	if s.ofBefore == nil {
-		return s.N < s.before.N
-	}
-	return string(s.ofBefore) != string(s.before.ID[:])
-}
-
-// askHead adds the question for the head to a trip. Its rows are for sightIn.
-func (t *trip) askHead(before Head) *trip { return t.add(sqlHead, int4(part), int8(before.N)) }
-
-func (c *conn) sightIn(rows []row, before Head) (*sight, error) {
-	if len(rows) != 1 || len(rows[0]) < 6 || len(rows[0][0]) != 8 || len(rows[0][1]) != 16 || len(rows[0][2]) != 8 || len(rows[0][4]) != 8 {
-		return nil, fmt.Errorf("%w: the log has no head", ErrForeign)
-	}
-	if isStandby := rows[0][5]; string(isStandby) == "\x01" && !c.db.options.Standby {
-		return nil, errStandby
-	}
-	r, number := rows[0], func(b []byte) int64 { return int64(binary.BigEndian.Uint64(b)) }
-	return &sight{
-		Head: Head{number(r[0]), [16]byte(r[1]), number(r[2])}, before: before, ofBefore: r[3],
-		at: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(number(r[4])) * time.Microsecond),
-	}, nil
-}
-
-// newID returns a random id for a commit.
-func newID() (id [16]byte) {
-	rand.Read(id[:])
-	return id
-}
-
-// A Change is a change of one key. A nil Value deletes the key; an empty one that is not
-// nil is a value.
-type Change struct {
-	Key   string
-	Value []byte
-}
-
-// commit stores changes on top of the state at, under a new id, and returns the new head. Its
-// errors are those of Turn.Commit.
-func (db *DB) commit(at Head, id [16]byte, settings bool, changes []Change) (Head, error) {
-	next := Head{at.N + 1, id, at.Settings}
-	if settings {
-		next.Settings++
-	}
-	params := commitParams(at, next, changes)
-	began := time.Now()
-	unknown := false // whether an earlier try may have been stored
-	for n := 0; ; n++ {
-		c, err := db.writers.take(context.Background())
-		sent := err == nil
-		if sent {
-			err = c.commit(params)
-			if err == nil && c.warned {
-				err = errCanceled
-			}
-			db.writers.give(c, err)
-		} else if errors.Is(err, ErrClosed) {
-			return Head{}, err
-		}
-		switch outcomeOf(err) {
-		case stored:
-			return next, nil
-		case lost:
-			if unknown {
-				return db.settled(next)
-			}
-			return Head{}, ErrTurnLost
-		case unprepared:
-			db.unprepared.Store(true)
-		case redial:
-			if sent && !unknown {
-				unknown, began = true, time.Now()
-			}
-		case again, elsewhere:
-			db.free(err)
-		case refused:
-			if !unknown {
-				return Head{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
-			}
-		default:
-			if unknown {
-				return Head{}, fmt.Errorf("%w: %v", ErrUnknown, err)
-			}
-			return Head{}, usedError(err)
-		}
-		if time.Since(began) > db.patience {
-			if unknown {
-				return Head{}, fmt.Errorf("%w: %v", ErrUnknown, err) // err may be an ErrUnavailable
-			}
-			return Head{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
-		}
-		pause(n)
-	}
-}
-
-// settled tells what became of a commit that was sent, once it cannot be under way any more.
-func (db *DB) settled(next Head) (Head, error) {
-	var id []byte
-	var head *sight
-	err := db.over(context.Background(), &db.writers, func(c *conn) error {
-		rows, err := c.trip().add(sqlCommitOf, int4(part), int8(next.N)).askHead(Head{}).run()
-		if err != nil {
-			return err
-		}
-		id = nil
-		if len(rows[0]) == 1 {
-			id = rows[0][0][0]
-		}
-		head, err = c.sightIn(rows[1], Head{})
-		return err
-	})
-	if err == nil && string(id) == string(next.ID[:]) {
-		if err = db.barrier(context.Background()); err == nil {
-			return next, nil
-		}
-	}
-	switch {
-	case err != nil:
-		return Head{}, fmt.Errorf("%w: %v", ErrUnknown, err)
-	case id == nil && head.N > next.N: // the log was trimmed meanwhile
-		return Head{}, ErrUnknown
-	}
-	return Head{}, ErrTurnLost
-}
-
-// barrier returns once everything that can be read is as safe as an acknowledged commit. After a
-// crash, or where a connection was ended while its commit waited for a standby, there may be
-// commits that only this server has. A commit of its own waits for all before it.
-func (db *DB) barrier(ctx context.Context) error {
-	_, err := db.write(ctx, func(t *trip) { t.add(sqlBarrier, []byte("barrier"), db.me[:]) })
-	return err
-}
-
-// commitParams returns the parameters of sqlTurn.
-func commitParams(at, next Head, changes []Change) [][]byte {
-	var keys, values, deleted [][]byte
-	for _, c := range changes {
-		if c.Value == nil {
-			deleted = append(deleted, []byte(c.Key))
-		} else {
-			keys, values = append(keys, []byte(c.Key)), append(values, c.Value)
-		}
-	}
-	return [][]byte{int4(part), int8(next.N), next.ID[:], int8(at.N), at.ID[:], int8(next.Settings),
-		bytesArray(deleted), bytesArray(keys), bytesArray(values)}
-}
-
-// commit sends a commit in one message. Half of a message seldom arrives alone; free ends a session
-// that has got no more.
-func (c *conn) commit(params [][]byte) error {
-	results, err := c.trip().add(sqlBegin).add(sqlPatience).add(sqlTurn, params...).add(sqlCommit).run()
-	if err != nil {
-		c.rollback()
-		return err
-	}
-	return won(results[2])
-}
-
-// won returns an error if sqlTurn has answered that the turn is lost.
-func won(rows []row) error {
-	if len(rows) == 0 {
-		return ErrTurnLost
-	}
-	return nil
-}
-
-// Whoever stores a commit whose number is a multiple of trimEvery trims the log: of the rows that
-// are older than an hour, but for the newest keptCommits, up to trimMost go.
-const (
-	trimEvery   = 1000
-	trimMost    = 3 * trimEvery
-	keptCommits = 100_000
-)
-
-func (db *DB) trim(head Head) error {
-	_, err := db.write(context.Background(), func(t *trip) {
-		t.add(sqlTrim, int4(part), int8(head.N-keptCommits), int8(trimMost))
-	})
-	return err
-}
-
 // TakeLease takes a lease or makes it last for another 10 seconds. It returns false if somebody
 // else has it.
 func (db *DB) TakeLease(ctx context.Context, name string) (mine bool, err error) {
@@ -525,4 +342,12 @@ func (db *DB) Leased(ctx context.Context, prefix string) (leased bool, err error
 func (db *DB) DropLease(ctx context.Context, name string) error {
 	_, err := db.write(ctx, func(t *trip) { t.add(sqlDropLease, []byte(name), db.me[:]) })
 	return err
+}
+
+// partsOf returns the part of a range of keys; nil if it may have several.
+func (db *DB) partsOf(lo, hi []byte) []int32 {
+	if n, one := db.parts.PartOfRange(lo, hi); one {
+		return []int32{n}
+	}
+	return nil
 }

@@ -34,11 +34,40 @@ func open(t testing.TB, dsn string) *DB {
 
 func head(t testing.TB, db *DB) Head {
 	t.Helper()
-	h, err := db.Head(t.Context())
+	h, err := headOf(db)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return h
+}
+
+// headIn returns the head of the common part that a snapshot sees.
+func headIn(s *Snapshot) (Head, error) {
+	err := s.ask([]int32{Common}, func(t *trip) { t.add(sqlGet, []byte("-")) }, func([]row) {})
+	if err != nil {
+		return Head{}, err
+	}
+	return s.seen[Common].Head, nil
+}
+
+func catchUp(db *DB) error {
+	_, err := db.CatchUp(context.Background())
+	return err
+}
+
+func headOf(db *DB) (Head, error) {
+	h, err := db.heads(context.Background())
+	return h[Common], err
+}
+
+// commitTo commits to the common part, and returns the new head.
+func commitTo(db *DB, at Head, id [16]byte, settings bool, list []Change) (Head, error) {
+	w := &work{id: id, bases: []partHead{{Common, at}}, settings: settings, changes: list}
+	err := db.commit(w)
+	if err != nil {
+		return Head{}, err
+	}
+	return w.next(at), nil
 }
 
 // exec runs SQL beside what the tests do.
@@ -86,7 +115,7 @@ func TestCommit(t *testing.T) {
 	t.Parallel()
 	db := open(t, pgtest.DSN(t))
 	first := head(t, db)
-	second, err := db.commit(first, newID(), false, changes("a", "1", "b", "", "c", "3"))
+	second, err := commitTo(db, first, newID(), false, changes("a", "1", "b", "", "c", "3"))
 	if err != nil || second.N != first.N+1 || second.Settings != first.Settings || !head(t, db).Is(second) {
 		t.Fatalf("%v after %v: %v", second, first, err)
 	}
@@ -95,15 +124,15 @@ func TestCommit(t *testing.T) {
 	if value, ok, err := before.Get([]byte("b")); !ok || value == nil || len(value) > 0 || err != nil {
 		t.Errorf("an empty value is %v, %v, %v", value, ok, err)
 	}
-	if seen, err := before.Head(); seen != second || err != nil {
+	if seen, err := headIn(before); seen != second || err != nil {
 		t.Errorf("a snapshot sees %v, %v", seen, err)
 	}
 	for range 2 { // the second time, too, it changes nothing
-		if _, err := db.commit(first, newID(), true, changes("a", "9", "d", "9")); err != ErrTurnLost {
+		if _, err := commitTo(db, first, newID(), true, changes("a", "9", "d", "9")); err != ErrTurnLost {
 			t.Fatalf("a commit on an old head: %v", err)
 		}
 	}
-	third, err := db.commit(second, newID(), true, changes("a", "2", "b", "-", "never", "-"))
+	third, err := commitTo(db, second, newID(), true, changes("a", "2", "b", "-", "never", "-"))
 	if err != nil || third.Settings != first.Settings+1 {
 		t.Fatal(third, err)
 	}
@@ -111,7 +140,7 @@ func TestCommit(t *testing.T) {
 
 	// The second one is sent again, as if its answer had been lost.
 	err = db.over(t.Context(), &db.writers, func(c *conn) error {
-		return c.commit(commitParams(first, second, changes("a", "1", "b", "", "c", "3")))
+		return c.commit(&work{id: second.ID, bases: []partHead{{Common, first}}, changes: changes("a", "1", "b", "", "c", "3")})
 	})
 	if err != ErrTurnLost {
 		t.Errorf("a commit that is stored already: %v", err)
@@ -120,7 +149,7 @@ func TestCommit(t *testing.T) {
 	if got := contents(t, before); got != "a=1 b= c=3 " {
 		t.Errorf("the snapshot has changed: %q", got)
 	}
-	if _, err := db.commit(third, newID(), false, nil); err != nil { // a commit without changes is one
+	if _, err := commitTo(db, third, newID(), false, nil); err != nil { // a commit without changes is one
 		t.Error(err)
 	}
 }
@@ -131,16 +160,16 @@ func TestHeadGone(t *testing.T) {
 	t.Parallel()
 	db := open(t, pgtest.DSN(t))
 	first := head(t, db)
-	lost, err := db.commit(first, newID(), false, changes("a", "lost"))
+	lost, err := commitTo(db, first, newID(), false, changes("a", "lost"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	exec(t, db, fmt.Sprintf("DELETE FROM sello_log WHERE n = %d; DELETE FROM sello_kv", lost.N))
 	for range 2 {
-		if _, err := db.commit(lost, newID(), false, changes("b", "on it")); err != ErrTurnLost {
+		if _, err := commitTo(db, lost, newID(), false, changes("b", "on it")); err != ErrTurnLost {
 			t.Errorf("a commit on one that is gone: %v", err)
 		}
-		if _, err := db.commit(first, newID(), false, changes("a", "again")); err != nil && err != ErrTurnLost {
+		if _, err := commitTo(db, first, newID(), false, changes("a", "again")); err != nil && err != ErrTurnLost {
 			t.Fatal(err)
 		}
 	}
@@ -155,12 +184,12 @@ func TestCommitsGone(t *testing.T) {
 	db, other := open(t, dsn), open(t, dsn)
 	first := head(t, db)
 	var told []string
-	db.OnOthers(func(settings bool) { told = append(told, fmt.Sprint("others ", settings)) })
+	db.OnOthers(func(_ int32, settings bool) { told = append(told, fmt.Sprint("others ", settings)) })
 	db.OnGone(func(from, to int64) { told = append(told, fmt.Sprint(from-first.N, " to ", to-first.N)) })
 	commit := func(d *DB, settings bool, key, value string) (err error) {
 		turn, err := d.Begin(nil)
 		if err == nil {
-			err = turn.Commit(settings, changes(key, value))
+			err = turn.Commit(changes(key, value), Commit{Settings: settings})
 		}
 		return err
 	}
@@ -194,7 +223,7 @@ func TestCommitsGone(t *testing.T) {
 			}
 			takeBack()
 			if test.again {
-				if err := errors.Join(other.CatchUp(t.Context()), commit(other, true, "a", "there")); err != nil {
+				if err := errors.Join(catchUp(other), commit(other, true, "a", "there")); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -230,7 +259,7 @@ func TestAhead(t *testing.T) {
 		{began.Add(4 * time.Second), 3 * time.Second},
 	} {
 		var c chain
-		c.noteTime(&sight{at: test.at}, began)
+		c.noteTime(test.at, began)
 		if got := c.stats.Ahead; (got - test.want).Abs() > time.Second/2 {
 			t.Errorf("at %v: %v", test.at, got)
 		}
@@ -243,7 +272,7 @@ func addTo(db *DB, key string) (n uint64, losses int, err error) {
 	for ; ; losses++ {
 		s := db.snapshot(context.Background())
 		value, _, err := s.Get([]byte(key))
-		at, headErr := s.Head()
+		at, headErr := headIn(s)
 		s.Close()
 		if err := errors.Join(err, headErr); err != nil {
 			return 0, losses, err
@@ -252,7 +281,7 @@ func addTo(db *DB, key string) (n uint64, losses int, err error) {
 		if value != nil {
 			n = binary.BigEndian.Uint64(value) + 1
 		}
-		_, err = db.commit(at, newID(), false, []Change{{key, binary.BigEndian.AppendUint64(nil, n)}})
+		_, err = commitTo(db, at, newID(), false, []Change{{key, binary.BigEndian.AppendUint64(nil, n)}})
 		if err != ErrTurnLost {
 			return n, losses, err
 		}
@@ -311,7 +340,7 @@ func TestAnswerLost(t *testing.T) {
 				db := open(t, proxy.DSN())
 				last := head(t, db)
 				for i := range 12 {
-					next, err := db.commit(last, newID(), false, changes(fmt.Sprintf("%02d", i), "x"))
+					next, err := commitTo(db, last, newID(), false, changes(fmt.Sprintf("%02d", i), "x"))
 					if err != nil {
 						t.Fatalf("commit %d: %v", i, err)
 					}
@@ -344,14 +373,14 @@ func TestAnswerOfOthers(t *testing.T) {
 	db := open(t, proxy.DSN())
 	done := make(chan error)
 	go func() {
-		_, err := db.commit(first, newID(), false, changes("a", "mine"))
+		_, err := commitTo(db, first, newID(), false, changes("a", "mine"))
 		done <- err
 	}()
 	for proxy.Commits() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	// It waits for the first one's transaction, which ends with its connection.
-	if _, err := direct.commit(first, newID(), false, changes("a", "other")); err != nil {
+	if _, err := commitTo(direct, first, newID(), false, changes("a", "other")); err != nil {
 		t.Error(err)
 	}
 	if err := <-done; err != ErrTurnLost {
@@ -383,7 +412,7 @@ func TestSilence(t *testing.T) {
 		proxy.Freeze()
 	}()
 	began := time.Now()
-	_, err = db.commit(first, newID(), false, changes("a", "1"))
+	_, err = commitTo(db, first, newID(), false, changes("a", "1"))
 	if !errors.Is(err, ErrUnknown) {
 		t.Errorf("got %v", err)
 	}
@@ -488,7 +517,7 @@ func TestScan(t *testing.T) {
 	for key, value := range entries {
 		list = append(list, Change{key, value})
 	}
-	if _, err := db.commit(head(t, db), newID(), false, list); err != nil {
+	if _, err := commitTo(db, head(t, db), newID(), false, list); err != nil {
 		t.Fatal(err)
 	}
 	keys := slices.Sorted(maps.Keys(entries))
@@ -595,7 +624,7 @@ func TestFill(t *testing.T) {
 	if err := checkSome(10_000)(s); err != nil {
 		t.Error(err)
 	}
-	if _, err := db.commit(head(t, db), newID(), false, changes("more", "1")); err != nil {
+	if _, err := commitTo(db, head(t, db), newID(), false, changes("more", "1")); err != nil {
 		t.Error(err)
 	}
 	if err := open(t, pgtest.DSN(t)).Fill(t.Context(), some(0), checkSome(0)); err != nil {
@@ -612,7 +641,7 @@ func TestHold(t *testing.T) {
 	done := make(chan error, 1)
 	err := db.Hold(t.Context(), func(s *Snapshot) error {
 		go func() {
-			_, err := other.commit(first, newID(), false, changes("a", "1"))
+			_, err := commitTo(other, first, newID(), false, changes("a", "1"))
 			done <- err
 		}()
 		time.Sleep(100 * time.Millisecond)
@@ -621,7 +650,7 @@ func TestHold(t *testing.T) {
 			t.Errorf("somebody has committed meanwhile: %v", err)
 		default:
 		}
-		if at, err := s.Head(); at != first || err != nil {
+		if at, err := headIn(s); at != first || err != nil {
 			t.Errorf("the state held is %v, %v", at, err)
 		}
 		return nil
@@ -684,9 +713,10 @@ func TestTrim(t *testing.T) {
 		}
 		return n
 	}
+	head(t, db)
 	turn, err := db.Begin(nil)
 	if err == nil {
-		err = turn.Commit(false, nil)
+		err = turn.Commit(nil, Commit{Settings: true})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -697,13 +727,18 @@ func TestTrim(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if n := least(); n != "3001" {
+	if n := least(); n != "601" {
 		t.Errorf("the log begins with %s", n)
 	}
-	if err := db.trim(head(t, db)); err != nil || least() != "4401" { // younger ones are of the last hour
-		t.Errorf("the log begins with %s, %v", least(), err)
+	for range 30 {
+		if err := db.trimPart(Common, head(t, db).N); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := db.commit(old, newID(), false, nil); err != ErrTurnLost {
+	if least() != "4401" { // younger ones are of the last hour
+		t.Errorf("the log begins with %s", least())
+	}
+	if _, err := commitTo(db, old, newID(), false, nil); err != ErrTurnLost {
 		t.Errorf("a commit on a head that was trimmed: %v", err)
 	}
 }
@@ -749,7 +784,7 @@ func TestOpenErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	if _, err := reader.commit(head(t, reader), newID(), false, nil); !errors.Is(err, ErrForbidden) {
+	if _, err := commitTo(reader, head(t, reader), newID(), false, nil); !errors.Is(err, ErrForbidden) {
 		t.Errorf("a commit of a user who may only read: %v", err)
 	}
 	if err := openError(&tls.CertificateVerificationError{Err: errors.New("expired")}); !errors.Is(err, ErrUntrusted) {
@@ -785,21 +820,24 @@ func TestOvertaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer first.Close()
+	if _, _, err := first.Get([]byte("a")); err != nil {
+		t.Fatal(err)
+	}
 	second, err := db.Begin(first)
 	if err != nil {
 		t.Fatal(err)
 	}
 	second.Close()
-	if _, err := other.commit(head(t, other), newID(), false, changes("a", "1")); err != nil {
+	if _, err := commitTo(other, head(t, other), newID(), false, changes("a", "1")); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.CatchUp(t.Context()); err != nil {
+	if err := catchUp(db); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := db.Begin(first); err != ErrTurnLost {
 		t.Errorf("a turn begins on top of one that was overtaken: %v", err)
 	}
-	if err := first.Commit(false, changes("a", "2")); err != ErrTurnLost {
+	if err := first.Commit(changes("a", "2"), Commit{}); err != ErrTurnLost {
 		t.Errorf("the one that was overtaken is stored: %v", err)
 	}
 	third, err := db.Begin(nil)
@@ -809,7 +847,7 @@ func TestOvertaken(t *testing.T) {
 	if value, _, err := third.Get([]byte("a")); string(value) != "1" || err != nil {
 		t.Errorf("the next one reads %q, %v", value, err)
 	}
-	if err := third.Commit(false, changes("a", "3")); err != nil {
+	if err := third.Commit(changes("a", "3"), Commit{}); err != nil {
 		t.Error(err)
 	}
 	check(t, db, "a=3 ")
@@ -833,11 +871,12 @@ func TestTurnReads(t *testing.T) {
 			return nil
 		},
 	} {
+		head(t, db)
 		turn, err := db.Begin(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := other.commit(head(t, other), newID(), false, changes("a", name)); err != nil {
+		if _, err := commitTo(other, head(t, other), newID(), false, changes("a", name)); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {

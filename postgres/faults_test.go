@@ -30,7 +30,7 @@ func TestStoppedInTurn(t *testing.T) {
 			stopped := open(t, proxy.DSN())
 			done := make(chan error, 1)
 			go func() {
-				_, err := stopped.commit(first, newID(), false, changes("a", "stopped"))
+				_, err := commitTo(stopped, first, newID(), false, changes("a", "stopped"))
 				done <- err
 			}()
 			for proxy.Commits() == 0 {
@@ -39,7 +39,7 @@ func TestStoppedInTurn(t *testing.T) {
 			time.Sleep(100 * time.Millisecond) // until the row is there
 			began, refused := time.Now(), 0
 			for {
-				_, err := db.commit(first, newID(), false, changes("a", "1"))
+				_, err := commitTo(db, first, newID(), false, changes("a", "1"))
 				took := time.Since(began)
 				if err == nil {
 					t.Logf("stored after %v and %d refusals", took, refused)
@@ -82,7 +82,7 @@ func TestTurnCut(t *testing.T) {
 	if turn, err = db.Begin(nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := turn.Commit(false, changes("a", "1")); err != nil {
+	if err := turn.Commit(changes("a", "1"), Commit{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -94,7 +94,7 @@ func TestHoldLong(t *testing.T) {
 	db, other := open(t, dsn), open(t, dsn)
 	first := head(t, db)
 	err := db.Hold(t.Context(), func(s *Snapshot) error {
-		if _, err := other.commit(first, newID(), false, nil); !errors.Is(err, ErrUnavailable) {
+		if _, err := commitTo(other, first, newID(), false, nil); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("a commit while the turn is held: %v", err)
 		}
 		_, _, err := s.Get([]byte("a"))
@@ -141,7 +141,7 @@ func TestStandbyWaitEnded(t *testing.T) {
 				key := fmt.Sprint("back ", back)
 				id := newID()
 				go func() {
-					h, err := db.commit(last, id, false, changes(key, "1"))
+					h, err := commitTo(db, last, id, false, changes(key, "1"))
 					done <- outcome{h, err}
 				}()
 				waiting := "FROM pg_stat_activity WHERE application_name = 'waiter' AND wait_event = 'SyncRep' AND query = 'COMMIT'"
@@ -179,7 +179,7 @@ func TestStandbyAsked(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.Start(t)
 	db := open(t, primary.DSN())
-	if _, err := db.commit(head(t, db), newID(), false, changes("a", "1")); err != nil {
+	if _, err := commitTo(db, head(t, db), newID(), false, changes("a", "1")); err != nil {
 		t.Fatal(err)
 	}
 	standby := primary.Standby(t, false)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 )
 
 // An Entry is one key and its value.
@@ -16,9 +18,9 @@ type Snapshot struct {
 	db   *DB
 	ctx  context.Context // ends the wait for a connection
 	pool *pool
-	conn *conn  // nil before the first read
-	seen *sight // by the first read
-	err  error  // of an earlier read; no other can be made
+	conn *conn            // nil before the first read
+	seen map[int32]*sight // the heads of parts that were asked for with a read
+	err  error            // of an earlier read; no other can be made
 }
 
 // snapshot returns a snapshot of the state at its first read.
@@ -44,29 +46,30 @@ func (s *Snapshot) Close() {
 	s.err = ErrClosed
 }
 
-// Head returns which state the snapshot reads. It makes the first read if there was none.
-func (s *Snapshot) Head() (Head, error) {
-	if s.conn == nil && s.err == nil {
-		s.begin(func(*trip) {}, func([]row) {})
-	}
-	if s.err != nil {
-		return Head{}, s.err
-	}
-	return s.seen.Head, nil
-}
-
-// ask adds one statement to a trip, which is the first one's beginning too, and hands its rows to
-// read.
-func (s *Snapshot) ask(ask func(*trip), read func([]row)) error {
+// ask adds one statement to a trip, and the question for the heads of parts that were not asked for
+// yet. Its rows are for read.
+func (s *Snapshot) ask(parts []int32, ask func(*trip), read func([]row)) error {
 	if s.err != nil {
 		return s.err
 	}
+	var heads []int32
+	for _, n := range parts {
+		if s.seen[n] == nil && !slices.Contains(heads, n) {
+			heads = append(heads, n)
+		}
+	}
 	if s.conn == nil {
-		return s.begin(ask, read)
+		return s.begin(heads, ask, read)
 	}
 	t := s.conn.trip()
 	ask(t)
+	if len(heads) > 0 {
+		t.askHeads(heads, nil) // what is known by now may be later than the snapshot
+	}
 	results, err := t.run()
+	if err == nil && len(heads) > 0 {
+		err = s.note(s.conn, results[1], nil)
+	}
 	if err == nil {
 		read(results[0])
 	}
@@ -75,17 +78,19 @@ func (s *Snapshot) ask(ask func(*trip), read func([]row)) error {
 
 // begin begins the transaction with the first read. It tries other connections: nobody has seen
 // anything yet.
-func (s *Snapshot) begin(ask func(*trip), read func([]row)) error {
+func (s *Snapshot) begin(parts []int32, ask func(*trip), read func([]row)) error {
+	if len(parts) == 0 {
+		parts = []int32{Common} // which shows whether the server is the right one
+	}
 	err := s.db.with(s.ctx, s.pool, func(c *conn) (keep bool, err error) {
-		before, _ := s.db.chain.now()
-		t := c.trip().add(sqlLook).askHead(before)
+		before := s.db.chain.known(parts)
+		t := c.trip().add(sqlLook).askHeads(parts, before)
 		ask(t)
 		results, err := t.run()
-		if err != nil {
-			c.rollback()
-			return false, err
+		if err == nil {
+			err = s.note(c, results[1], before)
 		}
-		if s.seen, err = c.sightIn(results[1], before); err != nil {
+		if err != nil {
 			c.rollback()
 			return false, err
 		}
@@ -96,6 +101,27 @@ func (s *Snapshot) begin(ask func(*trip), read func([]row)) error {
 		return true, nil
 	})
 	return s.failed(err)
+}
+
+// note keeps the heads that were read.
+func (s *Snapshot) note(c *conn, rows []row, before heads) error {
+	seen, err := c.sightsIn(rows, before)
+	if s.seen == nil {
+		s.seen = map[int32]*sight{}
+	}
+	maps.Copy(s.seen, seen)
+	return err
+}
+
+// allHeads returns the heads of all parts that have commits.
+func (s *Snapshot) allHeads() (seen map[int32]*sight, err error) {
+	var rows []row
+	err = s.ask(nil, func(t *trip) { t.add(sqlAllHeads) }, func(r []row) { rows = r })
+	if err == nil {
+		seen, err = s.conn.sightsIn(rows, nil)
+		err = s.failed(err)
+	}
+	return seen, err
 }
 
 // failed keeps the first error that leaves the snapshot of no use.
@@ -114,8 +140,11 @@ func (s *Snapshot) failed(err error) error {
 }
 
 // Get returns the value of a key; ok is false where there is none. The value is the caller's.
-func (s *Snapshot) Get(key []byte) (value []byte, ok bool, err error) {
-	err = s.ask(func(t *trip) { t.add(sqlGet, key) }, func(rows []row) {
+func (s *Snapshot) Get(key []byte) (value []byte, ok bool, err error) { return s.get(key) }
+
+// get is Get, with the heads of parts.
+func (s *Snapshot) get(key []byte, parts ...int32) (value []byte, ok bool, err error) {
+	err = s.ask(parts, func(t *trip) { t.add(sqlGet, key) }, func(rows []row) {
 		if len(rows) > 0 {
 			value, ok = rows[0][0], true
 		}
@@ -142,13 +171,19 @@ func nextPage(entries int64, bytes int) int64 {
 // Scan yields the entries with lo <= key < hi in bytewise order, or in reverse. An empty hi means
 // no upper end. It yields an error at most once, as the last thing.
 func (s *Snapshot) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
+	return s.scan(lo, hi, reverse, nil, func(err error) error { return err })
+}
+
+// scan is Scan, with the heads of parts. look is called after each read, with its error, and fails
+// if what was read is not to be used.
+func (s *Snapshot) scan(lo, hi []byte, reverse bool, parts []int32, look func(error) error) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		lo, hi := append([]byte{}, lo...), append([]byte{}, hi...)
 		open := len(hi) == 0
 		for limit := int64(firstPage); ; {
 			var page []Entry
 			size := 0
-			err := s.ask(func(t *trip) {
+			err := s.ask(parts, func(t *trip) {
 				switch {
 				case open && reverse:
 					t.add(sqlDownAll, lo, int8(limit))
@@ -165,7 +200,7 @@ func (s *Snapshot) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 					size += len(r[0]) + len(r[1])
 				}
 			})
-			if err != nil {
+			if err = look(err); err != nil {
 				yield(Entry{}, err)
 				return
 			}

@@ -3,70 +3,108 @@ package postgres
 import (
 	"context"
 	"iter"
+	"maps"
+	"slices"
 )
 
 // A State reads one state of the database: values that are known, and others from a snapshot. It
 // is used by one goroutine, and only until the function it was given to returns.
 type State struct {
 	db    *DB
-	head  Head   // the commit after which the state is; zero: that of the snapshot, once it is read
-	epoch uint64 // of the chain
-	seen  bool   // something was read as of head
-	moved bool   // others or this process have committed, and the snapshot is not of head
+	parts map[int32]*statePart
+	moved bool // others or this process have committed, and what is left to read is not of the state
+	once  bool // it is that of the snapshot
 	snap  *Snapshot
+}
+
+// A statePart is what a State reads of a part.
+type statePart struct {
+	head  Head   // the commit after which it is
+	epoch uint64 // of the chain
+	seen  bool   // something was read
 }
 
 // View runs fn with a state of between its call and fn's first read. fn may run twice.
 func (db *DB) View(ctx context.Context, fn func(*State) error) error {
-	if ctx.Value(caughtUp{}) == nil {
-		if err := db.CatchUp(ctx); err != nil {
+	known, caught := ctx.Value(caughtUp{}).(heads)
+	if !caught {
+		var err error
+		if known, err = db.heads(ctx); err != nil { // OnOthers tells before fn runs
 			return err
 		}
 	}
-	moved, err := db.look(ctx, fn)
+	moved, err := db.look(ctx, known, fn)
 	if moved { // what is not known comes from a snapshot: its state is the one to read, from the beginning
 		return db.ViewOnce(ctx, fn)
 	}
 	return err
 }
 
-// look runs fn with the last state that is known, and reports whether that could not be read to
-// the end.
-func (db *DB) look(ctx context.Context, fn func(*State) error) (moved bool, err error) {
-	s := &State{db: db, snap: db.snapshot(ctx)}
+// look runs fn with a state that is known in some parts, and reports whether that could not be read
+// to the end.
+func (db *DB) look(ctx context.Context, known heads, fn func(*State) error) (moved bool, err error) {
+	s := db.state(ctx)
 	defer s.snap.Close()
-	s.head, s.epoch = db.chain.now()
+	s.take(known)
 	err = fn(s)
 	return s.moved, err
 }
 
 // ViewOnce runs fn once, with a state of after its call, from a snapshot.
 func (db *DB) ViewOnce(ctx context.Context, fn func(*State) error) error {
-	s := &State{db: db, snap: db.snapshot(ctx)}
+	s := db.state(ctx)
+	s.once = true
 	defer s.snap.Close()
-	if err := s.sees(); err != nil {
+	if err := s.snap.ask([]int32{Common}, func(t *trip) {}, func([]row) {}); err != nil {
+		return err
+	}
+	if err := s.sees(nil); err != nil {
 		return err
 	}
 	return fn(s)
 }
 
+func (db *DB) state(ctx context.Context) *State {
+	return &State{db: db, parts: map[int32]*statePart{}, snap: db.snapshot(ctx)}
+}
+
 // errMoved ends the first run of a View.
 const errMoved = failure("the state has moved on")
 
-// sees compares the snapshot, of which something was read, with the state.
-func (s *State) sees() error {
-	h, err := s.snap.Head()
-	if err != nil || h.Is(s.head) {
+// take has the state be as of heads, which are all of one moment. It fails if something else was
+// read.
+func (s *State) take(now heads) error {
+	for n, head := range now {
+		p := s.parts[n]
+		switch {
+		case p != nil && p.head.Is(head):
+		case p != nil && p.seen:
+			s.moved = true
+			return errMoved
+		default:
+			// Values are of use where nobody has committed since, or only this process.
+			s.parts[n] = &statePart{head: head, epoch: s.db.chain.epochOf(n, head)}
+		}
+	}
+	return nil
+}
+
+// sees has the state be that of the snapshot, of which something was read. err is that of the read.
+func (s *State) sees(err error) error {
+	if err != nil {
 		return err
 	}
-	if s.seen {
-		s.moved = true
-		return errMoved
+	for n, seen := range s.snap.seen {
+		if p := s.parts[n]; p == nil || !p.head.Is(seen.Head) {
+			s.db.chain.learn(map[int32]*sight{n: seen}, false)
+		}
 	}
-	s.db.chain.learn(s.snap.seen)
-	// Values are of use where nobody has committed since, or only this process.
-	s.head, s.epoch = h, s.db.chain.epochOf(h)
-	return nil
+	return s.take(headsOf(s.snap.seen))
+}
+
+// with returns the parts that the state has, and some more.
+func (s *State) with(parts ...int32) []int32 {
+	return slices.AppendSeq(parts, maps.Keys(s.parts))
 }
 
 // Get returns the value of a key; ok is false where there is none. The caller does not change it.
@@ -74,18 +112,29 @@ func (s *State) Get(key []byte) (value []byte, ok bool, err error) {
 	if s.moved {
 		return nil, false, errMoved
 	}
-	if value, known := s.db.chain.get(key, s.head.N, s.epoch); known {
-		s.seen = true
-		return value, value != nil, nil
+	n := s.db.parts.PartOf(key)
+	if s.parts[n] == nil && s.snap.conn == nil && s.db.chain.has(n, key) {
+		now, err := s.db.heads(s.snap.ctx, s.with(n)...)
+		if err == nil {
+			err = s.take(now)
+		}
+		if err != nil {
+			return nil, false, err
+		}
 	}
-	if value, ok, err = s.snap.Get(key); err == nil {
-		err = s.sees()
+	if p := s.parts[n]; p != nil {
+		if value, known := s.db.chain.get(n, key, p.head.N, p.epoch); known {
+			p.seen = true
+			return value, value != nil, nil
+		}
 	}
-	if err != nil {
+	value, ok, err = s.snap.get(key, s.with(n)...)
+	if err = s.sees(err); err != nil {
 		return nil, false, err
 	}
-	s.seen = true
-	s.db.chain.keep(key, value, s.head)
+	p := s.parts[n]
+	p.seen = true
+	s.db.chain.keep(n, key, value, p.head)
 	return value, ok, nil
 }
 
@@ -96,21 +145,14 @@ func (s *State) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 			yield(Entry{}, errMoved)
 			return
 		}
-		checked := false
-		for e, err := range s.snap.Scan(lo, hi, reverse) {
-			if err == nil && !checked {
-				err, checked = s.sees(), true
+		parts := s.db.partsOf(lo, hi)
+		s.snap.scan(lo, hi, reverse, s.with(parts...), func(err error) error {
+			if err = s.sees(err); err == nil {
+				for _, n := range parts {
+					s.parts[n].seen = true
+				}
 			}
-			if !yield(e, err) || err != nil {
-				return
-			}
-			s.seen = true
-		}
-		if !checked {
-			if err := s.sees(); err != nil {
-				yield(Entry{}, err)
-			}
-		}
-		s.seen = true
+			return err
+		})(yield)
 	}
 }

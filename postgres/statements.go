@@ -20,7 +20,9 @@ const (
 	typeInt4   = 23
 	typeInt8   = 20
 	typeBytes  = 17
-	typeBytes2 = 1001 // an array of them
+	typeInt4s  = 1007
+	typeInt8s  = 1016
+	typeBytes2 = 1001 // arrays of them
 	typeText   = 25
 )
 
@@ -33,9 +35,6 @@ func newStatement(text string, params ...uint32) *statement {
 	return s
 }
 
-// part is the part of the log that everything belongs to.
-const part = 0
-
 var (
 	sqlBegin    = newStatement(`BEGIN ISOLATION LEVEL READ COMMITTED`)
 	sqlLook     = newStatement(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
@@ -47,25 +46,52 @@ var (
 	// A commit that waits longer than this for another server's is told so, and asks again.
 	sqlPatience = newStatement(`SET LOCAL lock_timeout = '3s'`)
 
-	// With the head comes the id that commit $2 has now, the time, and whether the server is a standby.
-	sqlHead = newStatement(`SELECT n, id, settings, (SELECT id FROM sello_log WHERE part = $1 AND n = $2), now(), pg_is_in_recovery()
-FROM sello_log WHERE part = $1 ORDER BY n DESC LIMIT 1`, typeInt4, typeInt8)
+	// The heads of parts $1. With each comes the id that its commit $2 has now, the time, and whether
+	// the server is a standby. A part without commits has no head.
+	sqlHeads = newStatement(`SELECT p.part, l.n, l.id, l.settings, (SELECT id FROM sello_log b WHERE b.part = p.part AND b.n = p.n), now(), pg_is_in_recovery()
+FROM unnest($1::int4[], $2::int8[]) p (part, n)
+LEFT JOIN LATERAL (SELECT n, id, settings FROM sello_log h WHERE h.part = p.part ORDER BY n DESC LIMIT 1) l ON true`, typeInt4s, typeInt8s)
 
-	// A commit: $3 is the new id, $4 and $5 are the head that it builds on. It returns a row, unless
-	// the turn is lost: n is there already, or that head is not. Then it changes nothing. An error
-	// would do the same, and leave a line in the database's log each time.
+	// All parts that have commits, and their heads.
+	sqlAllHeads = newStatement(`WITH RECURSIVE p (part) AS (
+  (SELECT part FROM sello_log ORDER BY part LIMIT 1)
+  UNION ALL
+  SELECT (SELECT part FROM sello_log l WHERE l.part > p.part ORDER BY part LIMIT 1) FROM p WHERE p.part IS NOT NULL
+)
+SELECT p.part, l.n, l.id, l.settings, NULL::bytea, now(), pg_is_in_recovery()
+FROM p, LATERAL (SELECT n, id, settings FROM sello_log h WHERE h.part = p.part ORDER BY n DESC LIMIT 1) l`)
+
+	// A commit in parts $1, on top of the heads $2 and $3, which gets id $5 in each. It returns its
+	// parts, or fewer if the turn is lost: one has its next number already, or not that head. Then
+	// no entry changes. An error would do the same, and leave a line in the database's log each time.
+	// Parts are locked in order, so that nobody waits for one who waits for him.
 	sqlTurn = newStatement(`WITH turn AS (
   INSERT INTO sello_log (part, n, id, prev, settings)
-  SELECT $1, $2, $3, id, $6 FROM sello_log WHERE part = $1 AND n = $4 AND id = $5
-  ON CONFLICT (part, n) DO NOTHING RETURNING n
+  SELECT part, n + 1, $5, id, settings FROM unnest($1::int4[], $2::int8[], $3::bytea[], $4::int8[]) base (part, n, id, settings)
+  WHERE CASE WHEN id = '' THEN NOT EXISTS (SELECT FROM sello_log l WHERE l.part = base.part)
+    ELSE EXISTS (SELECT FROM sello_log l WHERE l.part = base.part AND l.n = base.n AND l.id = base.id) END
+  ORDER BY part
+  ON CONFLICT (part, n) DO NOTHING RETURNING part
 ), gone AS (
-  DELETE FROM sello_kv WHERE k = ANY ($7::bytea[]) AND EXISTS (SELECT FROM turn)
+  DELETE FROM sello_kv WHERE k = ANY ($6::bytea[]) AND (SELECT count(*) FROM turn) = cardinality($1)
 ), put AS (
-  INSERT INTO sello_kv (k, v) SELECT * FROM unnest($8::bytea[], $9::bytea[]) WHERE EXISTS (SELECT FROM turn)
+  INSERT INTO sello_kv (k, v) SELECT * FROM unnest($7::bytea[], $8::bytea[]) WHERE (SELECT count(*) FROM turn) = cardinality($1)
   ON CONFLICT (k) DO UPDATE SET v = excluded.v
 )
-SELECT n FROM turn`, typeInt4, typeInt8, typeBytes, typeInt8, typeBytes, typeInt8, typeBytes2, typeBytes2, typeBytes2)
+SELECT part FROM turn`, typeInt4s, typeInt8s, typeBytes2, typeInt8s, typeBytes, typeBytes2, typeBytes2, typeBytes2)
+
+	// What is left of a commit in several parts $1, on top of the heads $2, if it got only some.
+	sqlUndo = newStatement(`DELETE FROM sello_log l USING unnest($1::int4[], $2::int8[]) base (part, n)
+WHERE l.part = base.part AND l.n = base.n + 1 AND l.id = $3
+  AND (SELECT count(*) FROM sello_log m JOIN unnest($1::int4[], $2::int8[]) base (part, n) ON m.part = base.part AND m.n = base.n + 1
+    WHERE m.id = $3) < cardinality($1)`, typeInt4s, typeInt8s, typeBytes)
 	sqlCommitOf = newStatement(`SELECT id FROM sello_log WHERE part = $1 AND n = $2`, typeInt4, typeInt8)
+
+	// Nobody else commits, or trims, until the transaction ends.
+	sqlLock = newStatement(`LOCK TABLE sello_log IN SHARE ROW EXCLUSIVE MODE`)
+
+	// Who waits between two messages has locked everything.
+	sqlHurry = newStatement(`SET LOCAL idle_in_transaction_session_timeout = '2s'`)
 
 	sqlGet       = newStatement(`SELECT v FROM sello_kv WHERE k = $1`, typeBytes)
 	sqlUp        = newStatement(`SELECT k, v FROM sello_kv WHERE k >= $1 AND k < $2 ORDER BY k LIMIT $3`, typeBytes, typeBytes, typeInt8)
@@ -88,8 +114,10 @@ AND n <= least($2, (SELECT min(n) FROM sello_log WHERE part = $1) + $3)`, typeIn
 func int4(v int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(v)) }
 func int8(v int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(v)) }
 
-// bytesArray returns an array of one dimension, whose first index is 1.
-func bytesArray(list [][]byte) []byte {
+func bytesArray(list [][]byte) []byte { return array(typeBytes, list) }
+
+// array returns an array of one dimension, whose first index is 1.
+func array(of uint32, list [][]byte) []byte {
 	size := 20
 	for _, item := range list {
 		size += 4 + len(item)
@@ -99,7 +127,7 @@ func bytesArray(list [][]byte) []byte {
 	if len(list) == 0 {
 		dimensions = 0
 	}
-	for _, v := range []uint32{dimensions, 0, typeBytes} {
+	for _, v := range []uint32{dimensions, 0, of} {
 		b = binary.BigEndian.AppendUint32(b, v)
 	}
 	if dimensions == 0 {

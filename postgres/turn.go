@@ -1,63 +1,179 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"iter"
+	"maps"
+	"slices"
+	"time"
 )
 
 // A Turn reads the state that a commit builds on. It ends with one call of Commit or Close.
 type Turn struct {
-	db    *DB
-	base  Head     // the last commit when the turn began
-	epoch uint64   // of the chain
-	after [16]byte // id of the commit that was under way then; zero: there was none
-	id    [16]byte // of this one's commit
-	snap  *Snapshot
-	err   error // why nothing that was read counts; nil: it does
+	db     *DB
+	id     [16]byte       // of its commit
+	began  uint64         // the last epoch of the chain when the turn began
+	bases  map[int32]base // what it builds on, in the parts that it has used
+	before *before        // the turn that was being committed when this one began; nil: there was none
+	snap   *Snapshot
+	all    heads // the heads of all parts, in a state that was read across them; nil: none was
+	err    error // why nothing that was read counts; nil: it does
+}
+
+// A base is the last commit of a part when a turn first used it.
+type base struct {
+	Head
+	epoch uint64
+}
+
+// before is what remains to be known of a turn that is being committed.
+type before struct {
+	id    [16]byte
+	bases map[int32]base
 }
 
 // Begin begins a turn. after, if not nil, is the turn before, which is being committed: what it
 // changes is to be laid over what this one reads. Only one goroutine begins turns. Between two
 // calls it may have run functions on what others have changed since, so OnOthers tells of that
-// here once more. It fails with ErrTurnLost if others have committed since the turn before began:
-// whether that is stored is not known yet, and the state may have it already.
+// here once more. It fails with ErrTurnLost if others have committed in a part that the turn before
+// uses: whether that is stored is not known yet, and the state may have it already.
 func (db *DB) Begin(after *Turn) (*Turn, error) {
-	head, epoch, err := db.last()
-	if err != nil {
+	if err := db.askForTurn(); err != nil {
 		return nil, err
 	}
-	if after != nil && after.epoch != epoch {
-		return nil, ErrTurnLost
-	}
-	if epoch != db.turnEpoch {
-		db.turnEpoch = epoch
-		db.chain.others(false)
-	}
-	t := &Turn{db: db, base: head, epoch: epoch, id: newID(), snap: db.committerSnapshot()}
+	t := &Turn{db: db, id: newID(), bases: map[int32]base{}, snap: db.committerSnapshot()}
 	if after != nil {
-		t.after = after.id
+		t.before = &before{after.id, after.bases}
+	}
+	if err := db.chain.begin(t); err != nil {
+		return nil, err
 	}
 	return t, nil
+}
+
+// askForTurn asks for the heads that turns do not build on before they are asked for.
+func (db *DB) askForTurn() error {
+	to, down, doubts := db.chain.toAsk()
+	if down != nil || len(to) == 0 {
+		return down
+	}
+	_, err := db.heads(context.Background(), to...) // learns them
+	if err == nil && doubts {                       // one may not be safe yet
+		err = db.barrier(context.Background())
+	}
+	return db.chain.silent(err)
+}
+
+// toAsk returns the parts to ask for before a turn begins, and why that cannot be done now.
+func (c *chain) toAsk() (parts []int32, down error, doubts bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.down != nil && time.Since(c.downAt) < downTime {
+		return nil, c.down, false
+	}
+	return slices.Collect(maps.Keys(c.to)), nil, c.doubts
+}
+
+// begin notes that a turn begins.
+func (c *chain) begin(t *Turn) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t.began = c.epochs
+	for n := range c.moved {
+		c.others(n, false)
+	}
+	clear(c.moved)
+	if t.before != nil {
+		for n, b := range t.before.bases {
+			if p := c.parts[n]; p == nil || p.epoch != b.epoch {
+				return ErrTurnLost
+			}
+		}
+	}
+	return nil
+}
+
+// base returns what a turn builds on in a part. It is not known before something was read there, or
+// its head was asked for. It fails with ErrTurnLost if others have committed there since the turn
+// began: functions may have used what the caller keeps of the part.
+func (c *chain) base(n int32, t *Turn) (b base, known bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.parts[n]
+	if p == nil {
+		if c.forgot > t.began {
+			err = ErrTurnLost
+		}
+		return b, false, err
+	}
+	p.turns = true
+	if !p.asked {
+		c.ask(n, p)
+	}
+	if t.before != nil {
+		if earlier, used := t.before.bases[n]; used && earlier.epoch != p.epoch {
+			return b, false, ErrTurnLost
+		}
+	}
+	if !p.asked || p.changed > t.began {
+		return b, false, ErrTurnLost
+	}
+	return base{p.head, p.epoch}, true, nil
 }
 
 // Close ends a turn without a commit.
 func (t *Turn) Close() { t.snap.Close() }
 
-// buildsOn reports whether a state is one that the turn can read.
-func (t *Turn) buildsOn(head Head) bool {
-	return head.Is(t.base) || t.after != [16]byte{} && head.ID == t.after
+// base notes that the turn uses a part, if that is known.
+func (t *Turn) base(n int32) (b base, known bool) {
+	if b, known = t.bases[n]; known || t.err != nil {
+		return b, known
+	}
+	if b, known, t.err = t.db.chain.base(n, t); known {
+		t.bases[n] = b
+	}
+	return b, known
 }
 
-// sees fails unless the snapshot, of which something was read, is one that the turn can read.
-func (t *Turn) sees() error {
-	if t.err == nil {
-		head, err := t.snap.Head()
-		switch {
-		case err != nil:
-			if t.err = err; t.snap.conn == nil { // else its connection was lost, and another one may do
-				t.db.chain.silent(err)
-			}
-		case !t.buildsOn(head):
+// reads reports whether a state of a part is one that the turn can read: what it builds on, or that
+// without the turn before.
+func (t *Turn) reads(n int32, head Head) bool {
+	if b, used := t.bases[n]; used && head.Is(b.Head) {
+		return true
+	}
+	return t.isBefore(n, head) || t.before != nil && used(t.before.bases, n) && head.Is(t.before.bases[n].Head)
+}
+
+// isBefore reports whether the head of a part is the commit of the turn before.
+func (t *Turn) isBefore(n int32, head Head) bool {
+	return t.before != nil && used(t.before.bases, n) && head.ID == t.before.id
+}
+
+func used(bases map[int32]base, n int32) bool {
+	_, used := bases[n]
+	return used
+}
+
+// sees fails unless the snapshot, of which something was read in some parts, is one that the turn
+// can read. err is that of the read.
+func (t *Turn) sees(err error, parts ...int32) error {
+	switch {
+	case t.err != nil:
+		return t.err
+	case err != nil:
+		if t.err = err; t.snap.conn == nil { // else its connection was lost, and another one may do
+			t.db.chain.silent(err)
+		}
+		return err
+	}
+	for _, n := range parts {
+		seen := t.snap.seen[n]
+		if _, known := t.base(n); !known && t.err == nil {
+			t.db.chain.learn(map[int32]*sight{n: seen}, false)
+			t.base(n)
+		}
+		if t.err == nil && !t.reads(n, seen.Head) {
 			t.err = ErrTurnLost
 		}
 	}
@@ -66,81 +182,171 @@ func (t *Turn) sees() error {
 
 // Get returns the value of a key; ok is false where there is none. The caller does not change it.
 func (t *Turn) Get(key []byte) (value []byte, ok bool, err error) {
+	n := t.db.parts.PartOf(key)
+	b, known := t.base(n)
 	if t.err != nil {
 		return nil, false, t.err
 	}
-	if value, known := t.db.chain.get(key, t.db.chain.lastNumber(), t.epoch); known {
-		return value, value != nil, nil
+	if known {
+		if value, known := t.db.chain.get(n, key, last, b.epoch); known {
+			return value, value != nil, nil
+		}
 	}
-	value, ok, err = t.snap.Get(key)
-	if failed := t.sees(); failed != nil {
-		err = failed
-	}
-	if err != nil {
+	value, ok, err = t.snap.get(key, n)
+	if err = t.sees(err, n); err != nil {
 		return nil, false, err
 	}
-	head, _ := t.snap.Head()
-	t.db.chain.keep(key, value, head)
+	t.db.chain.keep(n, key, value, t.snap.seen[n].Head)
 	return value, ok, nil
 }
 
-// Scan is Snapshot.Scan.
+// Scan is Snapshot.Scan. A range of several parts takes the turn in all of them.
 func (t *Turn) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		if err := t.sees(); err != nil { // an overlay reads on while its base yields: it is to be checked before
-			yield(Entry{}, err)
+		parts := t.db.partsOf(lo, hi)
+		for _, n := range parts {
+			t.base(n)
+		}
+		if t.err == nil && parts == nil && t.all == nil {
+			seen, err := t.snap.allHeads()
+			if t.sees(err) == nil {
+				t.all = headsOf(seen)
+			}
+		}
+		if t.err != nil {
+			yield(Entry{}, t.err)
 			return
 		}
-		t.snap.Scan(lo, hi, reverse)(yield)
+		// An overlay reads on while its base yields: what was read is to be checked before.
+		t.snap.scan(lo, hi, reverse, parts, func(err error) error { return t.sees(err, parts...) })(yield)
 	}
 }
 
 // Check fails with ErrTurnLost unless everything that the turn has read is still true.
 func (t *Turn) Check() error {
-	if t.err == nil {
-		head, err := t.db.Head(context.Background())
+	if t.err == nil && (len(t.bases) > 0 || t.all != nil) {
+		now, err := t.headsNow()
 		if err == nil && t.db.chain.inDoubt() {
 			err = t.db.barrier(context.Background())
 		}
-		switch {
-		case err != nil:
+		if err != nil {
 			return t.db.chain.silent(err)
-		case !t.buildsOn(head):
+		}
+		if !t.stands(now) {
 			t.err = ErrTurnLost
 		}
 	}
 	if t.err == ErrTurnLost {
-		t.db.chain.notStored(t.err)
+		t.db.chain.notStored(t.bases, t.err)
 	}
 	return t.err
 }
 
-// Commit stores changes on top of what was read. Settings says that readers are to see another
-// Head.Settings.
+// headsNow returns the heads of the parts that the turn has used.
+func (t *Turn) headsNow() (now heads, err error) {
+	if t.all == nil {
+		return t.db.heads(context.Background(), slices.Collect(maps.Keys(t.bases))...)
+	}
+	err = t.db.over(context.Background(), &t.db.writers, func(c *conn) error {
+		rows, err := c.trip().add(sqlAllHeads).run()
+		if err != nil {
+			return err
+		}
+		seen, err := c.sightsIn(rows[0], nil)
+		now = headsOf(seen)
+		return err
+	})
+	return now, err
+}
+
+// stands reports whether nobody else has committed in the parts that the turn has used.
+func (t *Turn) stands(now heads) bool {
+	for n := range t.bases {
+		if !t.reads(n, now[n]) {
+			return false
+		}
+	}
+	if t.all == nil {
+		return true
+	}
+	for n, head := range now {
+		if was := t.all[n]; !head.Is(was) && !(t.isBefore(n, head) && was.Is(t.before.bases[n].Head)) {
+			return false
+		}
+	}
+	return true
+}
+
+// A Commit says what is special about a commit. Its parts are those that the turn has read or
+// changed.
+type Commit struct {
+	Settings bool // readers are to see another Head.Settings, in the common part too
+	All      bool // the commit is one of all parts
+}
+
+// Commit stores changes on top of what was read.
 //
-// It fails with ErrTurnLost if others have committed since the turn began, and with
-// ErrUnavailable if nothing was stored for another reason that may pass. After ErrUnknown or any
-// other error nobody knows whether the changes were stored.
-func (t *Turn) Commit(settings bool, changes []Change) error {
+// It fails with ErrTurnLost if others have committed in one of the parts since the turn began, and
+// with ErrUnavailable if nothing was stored for another reason that may pass. After ErrUnknown or
+// any other error nobody knows whether the changes were stored.
+func (t *Turn) Commit(changes []Change, special Commit) error {
 	t.snap.Close()
-	if t.err != nil {
-		t.db.chain.notStored(t.err)
-		return t.err
+	w := &work{id: t.id, settings: special.Settings, changes: changes}
+	if special.All || t.all != nil {
+		w.all = t
 	}
-	at, epoch := t.db.chain.now()
-	if epoch != t.epoch || !t.buildsOn(at) {
-		t.db.chain.notStored(ErrTurnLost)
-		return ErrTurnLost
-	}
-	t.db.chain.sending(t.id)
-	next, err := t.db.commit(at, t.id, settings, changes)
-	if err != nil {
-		t.db.chain.notStored(err)
+	if err := t.use(w); err != nil {
+		t.db.chain.notStored(t.bases, err)
 		return t.db.chain.silent(err)
 	}
-	t.db.chain.stored(next, epoch, changes)
-	if next.N%trimEvery == 0 {
-		go t.db.trim(next) // or the next time
+	t.db.chain.sending(t.id)
+	if err := t.db.commit(w); err != nil {
+		t.db.chain.notStored(t.bases, err)
+		return t.db.chain.silent(err)
 	}
+	t.db.chain.stored(w)
+	t.db.trim(w) // or the next time
+	return nil
+}
+
+// use notes which parts are changed, and sets what the commit builds on: the last commits that are
+// known.
+func (t *Turn) use(w *work) error {
+	var unknown []int32
+	note := func(n int32) {
+		if _, known := t.base(n); !known {
+			unknown = append(unknown, n)
+		}
+	}
+	var key []byte
+	for _, c := range w.changes {
+		key = append(key[:0], c.Key...)
+		w.parts = append(w.parts, t.db.parts.PartOf(key))
+		note(w.parts[len(w.parts)-1])
+	}
+	if w.settings || w.all != nil {
+		note(Common)
+	}
+	if t.err == nil && len(unknown) > 0 { // written without a look
+		if _, err := t.db.heads(context.Background(), unknown...); err != nil {
+			return err
+		}
+		for _, n := range unknown {
+			if _, known := t.base(n); !known && t.err == nil {
+				t.err = ErrTurnLost // it was forgotten meanwhile
+			}
+		}
+	}
+	if t.err != nil {
+		return t.err
+	}
+	known := t.db.chain.known(slices.Collect(maps.Keys(t.bases)))
+	for n, b := range t.bases {
+		if t.db.chain.epochOf(n, known[n]) != b.epoch || !t.reads(n, known[n]) {
+			return ErrTurnLost
+		}
+		w.bases = append(w.bases, partHead{n, known[n]})
+	}
+	slices.SortFunc(w.bases, func(a, b partHead) int { return cmp.Compare(a.part, b.part) })
 	return nil
 }

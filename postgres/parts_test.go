@@ -1,0 +1,352 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sello/postgres/pgtest"
+)
+
+// letters has a part for each first letter of a key: "a" is Common.
+type letters struct{}
+
+func (letters) PartOf(key []byte) int32 { return int32(key[0]) - 'a' }
+
+func (letters) PartOfRange(lo, hi []byte) (int32, bool) {
+	if len(lo) == 0 || len(hi) == 0 || bytes.Compare(hi, []byte{lo[0] + 1}) > 0 {
+		return 0, false
+	}
+	return letters{}.PartOf(lo), true
+}
+
+func openParts(t testing.TB, dsn string) *DB {
+	t.Helper()
+	db, err := Open(context.Background(), dsn, Options{Create: true, Name: "sello", Parts: letters{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// act begins a turn, reads what is named by keys, and commits changes.
+func act(db *DB, read string, special Commit, words ...string) error {
+	turn, err := db.Begin(nil)
+	if err != nil {
+		return err
+	}
+	for _, key := range read {
+		if _, _, err := turn.Get([]byte(string(key))); err != nil {
+			turn.Close()
+			return turn.Check()
+		}
+	}
+	return turn.Commit(changes(words...), special)
+}
+
+// TestParts: a turn is lost by what others commit in its parts, those that it has only read too, and
+// by nothing else.
+func TestParts(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name        string
+		read, write string // by keys
+		all         bool
+		others      string // what others write meanwhile
+		othersAll   bool
+		lost        bool
+	}{
+		{name: "the same part", read: "b", write: "b", others: "b", lost: true},
+		{name: "another part", read: "b", write: "b", others: "c"},
+		{name: "the common part", read: "b", write: "b", others: "a"},
+		{name: "a part that was read", read: "bc", write: "b", others: "c", lost: true},
+		{name: "a part that was written without a look", write: "c", others: "c", lost: true},
+		{name: "one of several", read: "bcd", write: "bcd", others: "d", lost: true},
+		{name: "the first of several", read: "bcd", write: "bcd", others: "b", lost: true},
+		{name: "two of several", read: "bcd", write: "bcd", others: "ce", lost: true},
+		{name: "a new part", read: "x", write: "x", others: "x", lost: true},
+		{name: "a new part that others do not use", read: "x", write: "x", others: "y"},
+		{name: "all parts", read: "b", write: "b", all: true, others: "c"}, // it has not read it
+		{name: "others' commit of all parts", read: "b", write: "b", others: "c", othersAll: true, lost: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			dsn := pgtest.DSN(t)
+			db, other := openParts(t, dsn), openParts(t, dsn)
+			for _, d := range []*DB{db, other} {
+				if err := act(d, "", Commit{}, "b", "1", "c", "1", "d", "1", "e", "1"); err != nil {
+					if err = act(d, "", Commit{}, "b", "1", "c", "1", "d", "1", "e", "1"); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			for _, d := range []*DB{db, other} {
+				if _, err := d.heads(t.Context(), 1, 2, 3, 4, 'x'-'a', 'y'-'a'); err != nil {
+					t.Fatal(err)
+				}
+			}
+			words := func(keys, value string) (list []string) {
+				for _, key := range keys {
+					list = append(list, string(key), value)
+				}
+				return list
+			}
+			turn, err := db.Begin(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, key := range test.read {
+				if _, _, err := turn.Get([]byte(string(key))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := act(other, test.others, Commit{All: test.othersAll}, words(test.others, "others")...); err != nil {
+				t.Fatal(err)
+			}
+			err = turn.Commit(changes(words(test.write, "mine")...), Commit{All: test.all})
+			if (err == ErrTurnLost) != test.lost || err != nil && !test.lost {
+				t.Errorf("got %v", err)
+			}
+			value := func(key rune) (s string) {
+				err := other.ViewOnce(t.Context(), func(state *State) error {
+					v, _, err := state.Get([]byte(string(key)))
+					s = string(v)
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				return s
+			}
+			for _, key := range test.write {
+				if got := value(key); (got == "mine") == test.lost {
+					t.Errorf("%c is %q", key, got)
+				}
+			}
+			for _, key := range test.others {
+				if got := value(key); got != "others" {
+					t.Errorf("%c is %q", key, got)
+				}
+			}
+			// Nothing is left in the log of a turn that was lost, and one of all parts is in all.
+			rows, err := db.count(fmt.Sprintf(`SELECT count(*) FROM sello_log WHERE id = decode('%x', 'hex')`, turn.id))
+			if want := map[bool]string{true: "0", false: fmt.Sprint(len(test.write))}[test.lost]; rows != want && !test.all || test.all && rows < "5" || err != nil {
+				t.Errorf("%s rows in the log, %v", rows, err)
+			}
+		})
+	}
+}
+
+// count returns the first column of the first row.
+func (db *DB) count(sql string) (n string, err error) {
+	err = db.over(context.Background(), &db.writers, func(c *conn) error {
+		rows, err := c.query(sql)
+		if err == nil {
+			n = string(rows[0][0])
+		}
+		return err
+	})
+	return n, err
+}
+
+// TestAcross: who has read a range of several parts loses his turn by what others commit in any,
+// also one that had no commits, and sees one state of all of them.
+func TestAcross(t *testing.T) {
+	t.Parallel()
+	for _, others := range []string{"", "b", "c", "x"} {
+		for _, write := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s %t", others, write), func(t *testing.T) {
+				t.Parallel()
+				dsn := pgtest.DSN(t)
+				db, other := openParts(t, dsn), openParts(t, dsn)
+				if err := act(db, "", Commit{}, "b", "1", "c", "1"); err != nil {
+					t.Fatal(err)
+				}
+				first, err := db.Begin(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, _, err := first.Get([]byte("b")); err != nil {
+					t.Fatal(err)
+				}
+				turn, err := db.Begin(first)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n := 0
+				for _, err := range turn.Scan(nil, nil, false) {
+					if n++; err != nil {
+						t.Fatal(err)
+					}
+				}
+				if n != 2 {
+					t.Errorf("%d entries", n)
+				}
+				if err := first.Commit(changes("b", "2"), Commit{}); err != nil { // the turn before is no other
+					t.Fatal(err)
+				}
+				if others != "" {
+					if err := act(other, others, Commit{}, others, "others"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if write {
+					err = turn.Commit(changes("d", "1"), Commit{})
+				} else {
+					err = turn.Check()
+					turn.Close()
+				}
+				if (err == ErrTurnLost) != (others != "") || err != nil && others == "" {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+	}
+}
+
+// TestTransfers has servers move amounts between parts, some between all of them. Every state that
+// anybody reads has the same sum, and nobody's move is lost.
+func TestTransfers(t *testing.T) {
+	t.Parallel()
+	const servers, parts = 3, 6
+	span := 4 * time.Second
+	if testing.Short() {
+		span = time.Second
+	}
+	dsn := pgtest.DSN(t)
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	until := time.Now().Add(span)
+	var wg sync.WaitGroup
+	var moved [parts]atomic.Int64
+	var won, lost, views atomic.Int64
+	keyOf := func(i int) string { return string(rune('b'+i)) + "n" }
+	amount := func(get func([]byte) ([]byte, bool, error), i int) (int64, error) {
+		value, ok, err := get([]byte(keyOf(i)))
+		if err != nil || !ok {
+			return 0, err
+		}
+		return strconv.ParseInt(string(value), 10, 64)
+	}
+	for server := range servers {
+		db := openParts(t, dsn)
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(seed, uint64(server)))
+			for time.Now().Before(until) {
+				turn, err := db.Begin(nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				from, to, by := r.IntN(parts), r.IntN(parts), 1+r.Int64N(9)
+				var list []Change
+				if r.IntN(8) == 0 { // a look across all
+					var sum int64
+					for e, err := range turn.Scan([]byte("b"), nil, false) {
+						if err != nil {
+							break
+						}
+						n, _ := strconv.ParseInt(string(e.Value), 10, 64)
+						sum += n
+					}
+					if turn.err == nil && sum != 0 {
+						t.Errorf("a turn sees a sum of %d", sum)
+					}
+				}
+				for _, move := range []struct {
+					at int
+					by int64
+				}{{from, -by}, {to, by}} {
+					n, err := amount(turn.Get, move.at)
+					if err != nil {
+						break
+					}
+					list = append(list, Change{keyOf(move.at), []byte(strconv.FormatInt(n+move.by, 10))})
+				}
+				if from == to || len(list) < 2 {
+					list = nil
+				}
+				if list == nil {
+					err = turn.Check()
+					turn.Close()
+				} else if err = turn.Commit(list, Commit{All: r.IntN(20) == 0}); err == nil {
+					moved[from].Add(-by)
+					moved[to].Add(by)
+					won.Add(1)
+				}
+				if err == ErrTurnLost {
+					lost.Add(1)
+				} else if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+		for range 2 {
+			wg.Go(func() {
+				for time.Now().Before(until) {
+					var sum int64
+					err := db.View(t.Context(), func(s *State) (err error) {
+						sum = 0
+						for i := range parts {
+							n, failed := amount(s.Get, i)
+							sum, err = sum+n, errors.Join(err, failed)
+						}
+						return err
+					})
+					if err != nil || sum != 0 {
+						t.Errorf("a view sees a sum of %d, %v", sum, err)
+						return
+					}
+					views.Add(1)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	db := openParts(t, dsn)
+	if err := db.ViewOnce(t.Context(), func(s *State) error {
+		for i := range parts {
+			if n, err := amount(s.Get, i); n != moved[i].Load() || err != nil {
+				t.Errorf("part %d has %d, want %d, %v", i, n, moved[i].Load(), err)
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d moves, %d turns lost, %d views", won.Load(), lost.Load(), views.Load())
+	if won.Load() == 0 || lost.Load() == 0 || views.Load() == 0 {
+		t.Error("there were no moves, no rivals, or nobody looked")
+	}
+}
+
+// TestFillTold: who knew that a database was empty knows it no more, in any part.
+func TestFillTold(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	db, other := openParts(t, dsn), openParts(t, dsn)
+	turn, err := db.Begin(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, err := turn.Get([]byte("b")); ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	entries := func(yield func(Entry, error) bool) { yield(Entry{[]byte("b"), []byte("1")}, nil) }
+	if err := other.Fill(t.Context(), entries, func(*Snapshot) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := turn.Commit(changes("b", "mine"), Commit{}); err != ErrTurnLost {
+		t.Errorf("got %v", err)
+	}
+	check(t, db, "b=1 ")
+}
