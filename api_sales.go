@@ -22,6 +22,7 @@ func (r *request) listSales(byDate bool) action {
 		if err != nil {
 			return nil, err
 		}
+		warm(t.Tx, found, func(s *sale) key { return t.scratchKey(s.Customer, partCustomer) })
 		return newAppendedList(t, found, total, p, newSaleShape)
 	}
 }

@@ -59,6 +59,7 @@ func (a *auditTxn) entries(f auditFilter, p page) (list []*auditEntry, total uin
 			return nil, 0, err
 		}
 	}
+	warm(a.t.Tx, cut.found, a.key)
 	for _, seq := range cut.found {
 		e, err := a.entry(seq)
 		if err != nil {

@@ -259,6 +259,8 @@ func (t watchedTx) Put(key, value []byte) error {
 	return t.Tx.Put(key, value)
 }
 
+func (t watchedTx) warm(keys [][]byte) { warmBelow(t.Tx, keys) }
+
 func (t watchedTx) absorb(p *overlay) bool {
 	below, ok := t.Tx.(absorber)
 	if !ok {

@@ -437,7 +437,7 @@ func (cu *customersTxn) newCustomer(e enrolment) (*customer, error) {
 	if err := cu.moveIndexes(new(customer), c); err != nil {
 		return nil, err
 	}
-	if err := cu.t.Put(orgKey('l', cu.t.org).byte('c').u64(c.Number), c.ID[:]); err != nil {
+	if err := cu.t.Put(cu.listKey(c.Number), c.ID[:]); err != nil {
 		return nil, err
 	}
 	if err := cu.save(c); err != nil {
@@ -468,8 +468,25 @@ func (cu *customersTxn) at(number uint64) (*customer, error) {
 	return cu.listed(cust)
 }
 
+func (cu *customersTxn) listKey(number uint64) key {
+	return orgKey('l', cu.t.org).byte('c').u64(number)
+}
+
+// idsAt returns the customers with some numbers.
+func (cu *customersTxn) idsAt(numbers []uint64) ([]id, error) {
+	warm(cu.t.Tx, numbers, cu.listKey)
+	list := make([]id, len(numbers))
+	for i, number := range numbers {
+		var err error
+		if list[i], err = cu.idAt(number); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
 func (cu *customersTxn) idAt(number uint64) (id, error) {
-	k := orgKey('l', cu.t.org).byte('c').u64(number)
+	k := cu.listKey(number)
 	value, ok, err := cu.t.Get(k)
 	if err == nil && (!ok || len(value) != 16) {
 		err = unreadable(k)
@@ -504,17 +521,32 @@ func (cu *customersTxn) read(cust id, c *customer) error {
 // between yields the customers with the numbers from first to last.
 func (cu *customersTxn) between(first, last uint64) iter.Seq2[*customer, error] {
 	return func(yield func(*customer, error) bool) {
-		for cust, err := range cu.ids(first, last, false) {
-			var c *customer
-			if err == nil {
-				c, err = cu.listed(cust)
+		var list []id
+		read := func() bool {
+			warm(cu.t.Tx, list, func(u id) key { return cu.t.scratchKey(u, partCustomer) })
+			for _, cust := range list {
+				if c, err := cu.listed(cust); !yield(c, err) || err != nil {
+					return false
+				}
 			}
-			if !yield(c, err) || err != nil {
+			list = list[:0]
+			return true
+		}
+		for cust, err := range cu.ids(first, last, false) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if list = append(list, cust); len(list) == readAtOnce && !read() {
 				return
 			}
 		}
+		read()
 	}
 }
+
+// readAtOnce is how many customers between reads at once, where that is faster.
+const readAtOnce = 64
 
 func (cu *customersTxn) ids(first, last uint64, reverse bool) iter.Seq2[id, error] {
 	return func(yield func(id, error) bool) {

@@ -267,6 +267,7 @@ func (rw *rewardsTxn) findRedemptions(f redemptionFilter, p page) ([]*redemption
 			return nil, 0, err
 		}
 	}
+	warm(rw.t.Tx, c.found, rw.redemptionKey)
 	list := make([]*redemption, len(c.found))
 	for i, seq := range c.found {
 		if list[i], err = rw.redemptionAt(seq); err != nil {

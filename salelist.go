@@ -65,33 +65,38 @@ func (lists *saleListsTxn) find(f saleFilter, p page) ([]*sale, uint64, error) {
 	}
 	switch f.saleType {
 	case typePurchase:
-		return lists.saleSpan(f, p, n.Purchases, lists.all(kindPurchase))
+		return lists.saleSpan(f, p, n.Purchases, kindPurchase)
 	case typeReturn:
-		return lists.saleSpan(f, p, n.Returns, lists.all(kindReturn))
+		return lists.saleSpan(f, p, n.Returns, kindReturn)
 	}
-	return lists.saleSpan(f, p, n.Sales, func(number uint64) (uint64, error) { return number, nil })
+	return lists.saleSpan(f, p, n.Sales, 0)
 }
 
-// all returns a function that finds the n-th sale of one type.
-func (lists *saleListsTxn) all(kind byte) func(uint64) (uint64, error) {
-	return func(number uint64) (uint64, error) {
-		k := orgKey('l', lists.t.org).byte(kind).u64(number)
-		seq, ok, err := getUint(lists.t.Tx, k)
-		if err == nil && !ok {
-			err = unreadable(k)
-		}
-		return seq, err
+func (lists *saleListsTxn) key(kind byte, number uint64) key {
+	return orgKey('l', lists.t.org).byte(kind).u64(number)
+}
+
+// seqOf finds the n-th sale of one type; kind 0 means of all.
+func (lists *saleListsTxn) seqOf(kind byte, number uint64) (uint64, error) {
+	if kind == 0 {
+		return number, nil
 	}
+	k := lists.key(kind, number)
+	seq, ok, err := getUint(lists.t.Tx, k)
+	if err == nil && !ok {
+		err = unreadable(k)
+	}
+	return seq, err
 }
 
 // saleSpan lists a page of a list of all sales, or of those of one type, without the
 // ones up to f.after.
-func (lists *saleListsTxn) saleSpan(f saleFilter, p page, all uint64, seqOf func(uint64) (uint64, error)) ([]*sale, uint64, error) {
+func (lists *saleListsTxn) saleSpan(f saleFilter, p page, all uint64, kind byte) ([]*sale, uint64, error) {
 	before := uint64(0)
 	if f.after > 0 {
 		var err error
 		before, err = searchNumber(all, func(n uint64) (bool, error) {
-			seq, err := seqOf(n)
+			seq, err := lists.seqOf(kind, n)
 			return seq > f.after, err
 		})
 		if err != nil {
@@ -103,19 +108,21 @@ func (lists *saleListsTxn) saleSpan(f saleFilter, p page, all uint64, seqOf func
 	if !ok {
 		return nil, total, nil
 	}
-	var list []*sale
+	var seqs []uint64
 	for n := before + first; n >= before+last; n-- {
-		seq, err := seqOf(n)
-		if err != nil {
-			return nil, 0, err
-		}
-		s, err := lists.t.sales.at(seq)
-		if err != nil {
-			return nil, 0, err
-		}
-		list = append(list, s)
+		seqs = append(seqs, n)
 	}
-	return list, total, nil
+	if kind != 0 {
+		warm(lists.t.Tx, seqs, func(n uint64) key { return lists.key(kind, n) })
+	}
+	for i, n := range seqs {
+		var err error
+		if seqs[i], err = lists.seqOf(kind, n); err != nil {
+			return nil, 0, err
+		}
+	}
+	list, err := lists.salesAt(seqs)
+	return list, total, err
 }
 
 // A salePager collects a page of sales. It takes them one by one, the last registered first.
@@ -272,6 +279,7 @@ func (lists *saleListsTxn) salesCalled(f saleFilter, p page) ([]*sale, uint64, e
 }
 
 func (lists *saleListsTxn) salesAt(seqs []uint64) ([]*sale, error) {
+	warm(lists.t.Tx, seqs, lists.t.sales.key)
 	list := make([]*sale, len(seqs))
 	for i, seq := range seqs {
 		var err error

@@ -27,6 +27,9 @@ func (v customerItem) appendJSON(b []byte) []byte {
 // newCustomerItems reads the customers and their accounts in key order, because
 // neighbouring keys lie close together in the store. The items keep the order of ids.
 func newCustomerItems(t *txn, ids []id) ([]customerItem, error) {
+	warm(t.Tx, ids,
+		func(u id) key { return t.scratchKey(u, partCustomer) },
+		func(u id) key { return t.scratchKey(u, partAccount).u32(t.cfg.defaultProgram().Number) })
 	inOrder := make([]int, len(ids))
 	for i := range inOrder {
 		inOrder[i] = i

@@ -18,6 +18,7 @@ type eventShape struct {
 }
 
 func newEventList(t *txn, events []event, next uint64) (eventList, error) {
+	warm(t.Tx, events, func(e event) key { return firstKey(t, &e) })
 	l := eventList{make([]eventShape, 0, len(events)), next}
 	var turn pacer
 	for i := range events {
@@ -30,6 +31,22 @@ func newEventList(t *txn, events []event, next uint64) (eventList, error) {
 		turn.pause()
 	}
 	return l, nil
+}
+
+// firstKey is that of the first record that newEventData reads, which is of most events the only one;
+// nil if it reads none.
+func firstKey(t *txn, e *event) key {
+	switch e.Kind {
+	case eventPointsAdded, eventPointsDeducted, eventPointsExpired, eventPointsReversed, eventPointsAvailable:
+		return t.points.movementKey(e.Refs[0])
+	case eventTransactionCreated:
+		return t.sales.key(e.Refs[0])
+	case eventRedemptionCreated, eventRedemptionUsed, eventRedemptionCancelled, eventRedemptionExpired:
+		return t.rewards.redemptionKey(e.Refs[0])
+	case eventConfigurationApplied:
+		return nil
+	}
+	return t.customers.listKey(e.Refs[0])
 }
 
 // newEventData shows what an event refers to: a customer, a movement, a sale or a redemption as

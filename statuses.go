@@ -182,8 +182,9 @@ func (cu *customersTxn) list(f statusFilter, p page) ([]id, uint64, error) {
 	for _, size := range sizes {
 		total += size
 	}
-	var page []id
+	var page []uint64
 	skip := p.skip()
+pages:
 	for group, size := range slices.Backward(sizes) {
 		if skip >= size {
 			skip -= size
@@ -202,16 +203,13 @@ func (cu *customersTxn) list(f statusFilter, p page) ([]id, uint64, error) {
 				skip--
 				continue
 			}
-			cust, err := cu.idAt(number)
-			if err != nil {
-				return nil, 0, err
-			}
-			if page = append(page, cust); uint64(len(page)) == p.limit {
-				return page, total, nil
+			if page = append(page, number); uint64(len(page)) == p.limit {
+				break pages
 			}
 		}
 	}
-	return page, total, nil
+	list, err := cu.idsAt(page)
+	return list, total, err
 }
 
 // listAll is list if all n customers pass.
@@ -237,13 +235,8 @@ func (cu *customersTxn) search(needle string, f statusFilter, p page) ([]id, uin
 	if err != nil {
 		return nil, 0, err
 	}
-	page := make([]id, len(found))
-	for i, number := range found {
-		if page[i], err = cu.idAt(number); err != nil {
-			return nil, 0, err
-		}
-	}
-	return page, total, nil
+	page, err := cu.idsAt(found)
+	return page, total, err
 }
 
 // keep removes the customers that do not pass a filter from a block of a search.

@@ -30,6 +30,8 @@ func (t *stoppableTx) Get(key []byte) ([]byte, bool, error) {
 	return t.Tx.Get(key)
 }
 
+func (t *stoppableTx) warm(keys [][]byte) { warmBelow(t.Tx, keys) }
+
 func (t *stoppableTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for e, err := range t.Tx.Scan(lo, hi, reverse) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"sello/internal/ordered"
@@ -62,6 +63,36 @@ type Tx interface {
 	// most once, as the last thing. The loop body must not write inside the
 	// range. Inside Update the caller bounds the scan.
 	Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error]
+}
+
+// A warmer is a Tx that reads many keys at once faster than one by one.
+type warmer interface {
+	// warm reads keys that Get will be asked for. What goes wrong Get will say.
+	warm(keys [][]byte)
+}
+
+// warm tells a transaction which keys will be read: keysOf of each item, but for nil.
+func warm[T any, K ~[]byte](tx Tx, list []T, keysOf ...func(T) K) {
+	w, ok := tx.(warmer)
+	if !ok || len(list) < 2 {
+		return
+	}
+	keys := make([][]byte, 0, len(keysOf)*len(list))
+	for _, item := range list {
+		for _, keyOf := range keysOf {
+			if k := keyOf(item); k != nil {
+				keys = append(keys, slices.Clone(k))
+			}
+		}
+	}
+	w.warm(keys)
+}
+
+// warmBelow is warm for what lies on another Tx.
+func warmBelow(tx Tx, keys [][]byte) {
+	if w, ok := tx.(warmer); ok {
+		w.warm(keys)
+	}
 }
 
 // A sharedTx is the Tx of a View that several goroutines can read at once.

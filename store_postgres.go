@@ -198,8 +198,11 @@ type postgresTx struct {
 	state interface {
 		Get(key []byte) (value []byte, ok bool, err error)
 		Scan(lo, hi []byte, reverse bool) iter.Seq2[postgres.Entry, error]
+		Warm(keys [][]byte)
 	}
 }
+
+func (t postgresTx) warm(keys [][]byte) { t.state.Warm(keys) }
 
 func (postgresTx) Put(key, value []byte) error { return errReadOnly }
 func (postgresTx) Delete(key []byte) error     { return errReadOnly }

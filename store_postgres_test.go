@@ -401,3 +401,35 @@ func TestPostgresRetries(t *testing.T) {
 		t.Errorf("a database on this machine is ahead of it by %v", ahead)
 	}
 }
+
+// TestPostgresPages: a page of a list is read in a few messages, however many records it shows, also
+// by a server that has read none of them before.
+func TestPostgresPages(t *testing.T) {
+	f := newFloor(t, servers(t, 2))
+	k, err := f.admins[0].createKey(t.Context(), keyRequest{Org: "cafe-luna", Name: "x", RateLimit: 100_000})
+	f.ok(err)
+	for i := range 40 {
+		_, body := f.send(0, k.Key, "POST", "/customers", "", fmt.Sprintf(`{"email":"ana%d@example.com","firstName":"Ana"}`, i))
+		var ana struct{ ID string }
+		f.ok(json.Unmarshal([]byte(body), &ana))
+		if code, body := f.send(0, k.Key, "POST", "/transactions", "", `{"customerId":"`+ana.ID+`","totalAmount":50}`); code != 201 {
+			t.Fatal(code, body)
+		}
+	}
+	f.send(1, k.Key, "GET", "/segments", "", "") // it knows the key then
+	for _, test := range []struct {
+		path string
+		most uint64
+	}{
+		{"/customers?limit=40", 8}, {"/customers?search=ana&limit=40", 9}, {"/transactions?limit=40", 8},
+		{"/transactions?type=Purchase&limit=40", 9}, {"/audit?limit=40", 8}, {"/events?limit=40", 15},
+	} {
+		path, most := test.path, test.most
+		stats := func() uint64 { return f.stores[1].(*postgresStore).db.Stats().Trips }
+		before := stats()
+		code, body := f.send(1, k.Key, "GET", path, "", "")
+		if n := stats() - before; n > most || code != 200 || len(body) < 200 {
+			t.Errorf("GET %s: %d messages, want %d at most; %d %.200s", path, n, most, code, body)
+		}
+	}
+}

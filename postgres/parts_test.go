@@ -350,3 +350,83 @@ func TestFillTold(t *testing.T) {
 	}
 	check(t, db, "b=1 ")
 }
+
+// TestWarm reads many keys at once, there or not. What comes after finds them without a message.
+func TestWarm(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	db, other := openParts(t, dsn), openParts(t, dsn)
+	var words []string
+	var keys [][]byte
+	for i := range 2 * mostWarm {
+		key := fmt.Sprintf("%c%d", 'b'+i%2, i)
+		keys = append(keys, []byte(key))
+		if i%3 > 0 {
+			words = append(words, key, "old")
+		}
+	}
+	if err := act(db, "", Commit{}, words...); err != nil {
+		t.Fatal(err)
+	}
+	type reader interface {
+		Get(key []byte) (value []byte, ok bool, err error)
+		Warm(keys [][]byte)
+	}
+	read := func(r reader, want string) (err error) {
+		r.Warm(keys)
+		before := db.trips.Load()
+		for i, key := range keys {
+			value, ok, failed := r.Get(key)
+			if err = failed; err != nil {
+				break
+			}
+			if ok != (i%3 > 0) || ok && string(value) != want {
+				t.Errorf("%q is %q, %t", key, value, ok)
+			}
+		}
+		if n := db.trips.Load() - before; n > 0 {
+			t.Errorf("%d messages for what was read at once", n)
+		}
+		return err
+	}
+	view := func(want string) error {
+		return db.View(t.Context(), func(s *State) error { return read(s, want) })
+	}
+	turn := func(want string) error {
+		turn, err := db.Begin(nil)
+		if err != nil {
+			return err
+		}
+		defer turn.Close()
+		if err := read(turn, want); err != nil && turn.Check() != ErrTurnLost {
+			return err
+		}
+		return turn.Check()
+	}
+	if err := errors.Join(turn("old"), view("old")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range words {
+		if words[i] == "old" {
+			words[i] = "new"
+		}
+	}
+	err := db.ViewOnce(t.Context(), func(s *State) error {
+		s.Warm(keys)
+		if err := act(other, "", Commit{}, words...); err != nil {
+			return err
+		}
+		return read(s, "old") // one state
+	})
+	if err == nil {
+		err = view("new")
+	}
+	if lost := turn("new"); lost == ErrTurnLost {
+		err = errors.Join(err, turn("new"))
+	} else {
+		err = errors.Join(err, lost)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}

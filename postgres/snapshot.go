@@ -18,9 +18,10 @@ type Snapshot struct {
 	db   *DB
 	ctx  context.Context // ends the wait for a connection
 	pool *pool
-	conn *conn            // nil before the first read
-	seen map[int32]*sight // the heads of parts that were asked for with a read
-	err  error            // of an earlier read; no other can be made
+	conn *conn             // nil before the first read
+	seen map[int32]*sight  // the heads of parts that were asked for with a read
+	kept map[string][]byte // values that will be asked for; nil: there is none
+	err  error             // of an earlier read; no other can be made
 }
 
 // snapshot returns a snapshot of the state at its first read.
@@ -144,12 +145,42 @@ func (s *Snapshot) Get(key []byte) (value []byte, ok bool, err error) { return s
 
 // get is Get, with the heads of parts.
 func (s *Snapshot) get(key []byte, parts ...int32) (value []byte, ok bool, err error) {
+	if value, kept := s.kept[string(key)]; kept && s.err == nil {
+		return value, value != nil, nil
+	}
 	err = s.ask(parts, func(t *trip) { t.add(sqlGet, key) }, func(rows []row) {
 		if len(rows) > 0 {
 			value, ok = rows[0][0], true
 		}
 	})
 	return value, ok, err
+}
+
+// Warm reads keys that Get will be asked for.
+func (s *Snapshot) Warm(keys [][]byte) { s.warm(keys, nil) }
+
+// mostWarm is how many keys are read at once.
+const mostWarm = 256
+
+// warm reads keys that get will be asked for, with the heads of parts.
+func (s *Snapshot) warm(keys [][]byte, parts []int32) error {
+	for some := range slices.Chunk(keys, mostWarm) {
+		err := s.ask(parts, func(t *trip) { t.add(sqlGetMany, bytesArray(some)) }, func(rows []row) {
+			if s.kept == nil {
+				s.kept = map[string][]byte{}
+			}
+			for _, key := range some {
+				s.kept[string(key)] = nil
+			}
+			for _, r := range rows {
+				s.kept[string(r[0])] = r[1]
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Entries that are read at once by a Scan: few at first, since many scans want few, then more

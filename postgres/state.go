@@ -138,6 +138,27 @@ func (s *State) Get(key []byte) (value []byte, ok bool, err error) {
 	return value, ok, nil
 }
 
+// Warm reads keys that Get will be asked for.
+func (s *State) Warm(keys [][]byte) {
+	if s.moved {
+		return
+	}
+	var missing [][]byte
+	parts := s.with()
+	for _, key := range keys {
+		n := s.db.parts.PartOf(key)
+		if p := s.parts[n]; p != nil {
+			if _, known := s.db.chain.get(n, key, p.head.N, p.epoch); known {
+				continue
+			}
+		}
+		missing, parts = append(missing, key), append(parts, n)
+	}
+	if len(missing) > 1 {
+		s.sees(s.snap.warm(missing, parts))
+	}
+}
+
 // Scan is Snapshot.Scan.
 func (s *State) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {

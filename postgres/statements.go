@@ -94,6 +94,7 @@ WHERE l.part = base.part AND l.n = base.n + 1 AND l.id = $3
 	sqlHurry = newStatement(`SET LOCAL idle_in_transaction_session_timeout = '2s'`)
 
 	sqlGet       = newStatement(`SELECT v FROM sello_kv WHERE k = $1`, typeBytes)
+	sqlGetMany   = newStatement(`SELECT k, v FROM sello_kv WHERE k = ANY ($1)`, typeBytes2)
 	sqlUp        = newStatement(`SELECT k, v FROM sello_kv WHERE k >= $1 AND k < $2 ORDER BY k LIMIT $3`, typeBytes, typeBytes, typeInt8)
 	sqlUpAll     = newStatement(`SELECT k, v FROM sello_kv WHERE k >= $1 ORDER BY k LIMIT $2`, typeBytes, typeInt8)
 	sqlDown      = newStatement(`SELECT k, v FROM sello_kv WHERE k >= $1 AND k < $2 ORDER BY k DESC LIMIT $3`, typeBytes, typeBytes, typeInt8)

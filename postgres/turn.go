@@ -200,6 +200,24 @@ func (t *Turn) Get(key []byte) (value []byte, ok bool, err error) {
 	return value, ok, nil
 }
 
+// Warm reads keys that Get will be asked for.
+func (t *Turn) Warm(keys [][]byte) {
+	var missing [][]byte
+	var parts []int32
+	for _, key := range keys {
+		n := t.db.parts.PartOf(key)
+		if b, known := t.base(n); known {
+			if _, known := t.db.chain.get(n, key, last, b.epoch); known {
+				continue
+			}
+		}
+		missing, parts = append(missing, key), append(parts, n)
+	}
+	if len(missing) > 1 && t.err == nil {
+		t.sees(t.snap.warm(missing, parts), parts...)
+	}
+}
+
 // Scan is Snapshot.Scan. A range of several parts takes the turn in all of them.
 func (t *Turn) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
