@@ -179,7 +179,7 @@ func (c *chain) learn(seen map[int32]*sight, asked bool) (landed <-chan struct{}
 		case mine || s.Is(p.head):
 		case !s.gone() && s.before.N <= s.N && s.N < p.head.N: // read earlier than what is known
 		default:
-			settings := s.Settings != p.head.Settings || s.ofBefore == nil
+			settings := s.Settings != p.head.Settings || !s.sure()
 			c.epochs++
 			*p = part{head: s.Head, epoch: c.epochs, changed: c.epochs, turns: p.turns}
 			c.moved[n] = true

@@ -29,9 +29,13 @@ type heads map[int32]Head
 type sight struct {
 	Head
 	before   Head
+	unasked  bool      // nothing was known before, or it was not asked about
 	ofBefore []byte    // the id of before's number in the log that was read; nil: it is not there
 	at       time.Time // the database's clock
 }
+
+// sure reports whether the commit before is there for certain.
+func (s *sight) sure() bool { return s.before.ID == [16]byte{} && !s.unasked || s.ofBefore != nil }
 
 // gone reports whether before was a commit that is not in the log any more. It was not trimmed.
 func (s *sight) gone() bool {
@@ -64,7 +68,8 @@ func (c *conn) sightsIn(rows []row, before heads) (map[int32]*sight, error) {
 			return nil, errStandby
 		}
 		n := int32(binary.BigEndian.Uint32(r[0]))
-		s := &sight{before: before[n], ofBefore: r[4],
+		known, asked := before[n]
+		s := &sight{before: known, unasked: !asked, ofBefore: r[4],
 			at: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(number(r[5])) * time.Microsecond)}
 		if r[1] != nil {
 			s.Head = Head{number(r[1]), [16]byte(r[2]), number(r[3])}

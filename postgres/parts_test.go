@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -428,5 +430,101 @@ func TestWarm(t *testing.T) {
 	}
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTurnTold: a turn whose functions may have used what others have changed since is lost, also if
+// it comes to that part later.
+func TestTurnTold(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	db, other := openParts(t, dsn), openParts(t, dsn)
+	for name, between := range map[string]func() error{
+		"others' commit": func() error {
+			err := act(other, "", Commit{}, "c", "1")
+			if err == ErrTurnLost {
+				err = act(other, "", Commit{}, "c", "1")
+			}
+			return err
+		},
+		"all is forgotten": func() error {
+			db.chain.mu.Lock()
+			defer db.chain.mu.Unlock()
+			db.chain.forget()
+			return nil
+		},
+	} {
+		for _, use := range []func(*Turn) error{
+			func(turn *Turn) error {
+				_, _, err := turn.Get([]byte("c"))
+				return err
+			},
+			func(turn *Turn) error {
+				turn.Warm([][]byte{[]byte("c"), []byte("c1")})
+				return turn.err
+			},
+			func(turn *Turn) error { return turn.Commit(changes("c", "2"), Commit{}) },
+		} {
+			if _, err := db.heads(t.Context(), 2); err != nil {
+				t.Fatal(err)
+			}
+			turn, err := db.Begin(nil)
+			if err == nil {
+				err = between()
+			}
+			if err == nil {
+				_, err = db.heads(t.Context(), 2)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := use(turn); err != ErrTurnLost {
+				t.Errorf("after %s: %v", name, err)
+			}
+			turn.Close()
+			if err := act(db, "c", Commit{}, "c", "3"); err != nil { // it was asked for already
+				t.Errorf("the turn after %s: %v", name, err)
+			}
+		}
+	}
+}
+
+// TestTold: others hear in which part somebody has committed. Of settings all hear, since they are
+// told in the common part too.
+func TestTold(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	db, other := openParts(t, dsn), openParts(t, dsn)
+	var told []string
+	db.OnOthers(func(part int32, settings bool) { told = append(told, fmt.Sprint(part, " ", settings)) })
+	if _, err := db.heads(t.Context(), 1, 2); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		keys  string
+		as    Commit
+		parts []int32
+		want  string
+	}{
+		{"b", Commit{}, []int32{1, 2}, "1 false"},
+		{"b", Commit{}, []int32{2}, ""}, // nobody has asked
+		{"b", Commit{Settings: true}, nil, "0 true"},
+		{"c", Commit{}, []int32{1}, "1 true"},
+		{"c", Commit{All: true}, []int32{1, 2}, "0 false, 1 false, 2 false"},
+		{"x", Commit{}, []int32{'x' - 'a'}, ""}, // nothing was known of it
+		{"x", Commit{}, []int32{'x' - 'a'}, "23 false"},
+	} {
+		err := act(other, "", test.as, test.keys, "1")
+		if err == ErrTurnLost {
+			err = act(other, "", test.as, test.keys, "1")
+		}
+		if err == nil {
+			_, err = db.CatchUp(t.Context(), test.parts...)
+		}
+		slices.Sort(told)
+		if got := strings.Join(told, ", "); got != test.want || err != nil {
+			t.Errorf("a commit to %s %+v: told %q, want %q, %v", test.keys, test.as, got, test.want, err)
+		}
+		told = nil
 	}
 }

@@ -100,12 +100,12 @@ func (c *chain) begin(t *Turn) error {
 func (c *chain) base(n int32, t *Turn) (b base, known bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.forgot > t.began {
+		return b, false, ErrTurnLost
+	}
 	p := c.parts[n]
 	if p == nil {
-		if c.forgot > t.began {
-			err = ErrTurnLost
-		}
-		return b, false, err
+		return b, false, nil
 	}
 	p.turns = true
 	if !p.asked {
