@@ -194,13 +194,16 @@ func (s *watchedStore) guarded(fn func(Tx) error) func(Tx) error {
 }
 
 // tryWrite finds out whether a store that refuses writes, for lack of space or the
-// like, still does: it writes again what is there. While a server is not ready,
+// like, still does: it writes again what is there, or takes away what is not. While a server is not ready,
 // there may be no other writes.
 func (s *watchedStore) tryWrite(ctx context.Context) {
 	if !s.refusing.Load() {
 		return
 	}
 	s.Update(ctx, func(tx Tx) error { // sets refusing
+		if s.shared != nil { // settings would be told to all servers
+			return tx.Delete(newKey('u').id(id{}))
+		}
 		version, _, err := getUint(tx, newKey('v'))
 		if err != nil {
 			return err

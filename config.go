@@ -29,8 +29,9 @@ type config struct {
 	NextProgram uint32 `json:"nextProgram"`       // the number that the next new program gets
 	Recount     bool   `json:"recount,omitempty"` // customers are being recounted (recount.go)
 
-	zone *time.Location
-	all  []*program // those with join: All
+	zone  *time.Location
+	all   []*program // those with join: All
+	alone bool       // there is no other organization
 }
 
 type organization struct {

@@ -207,7 +207,12 @@ func (e *engine) config(v version, tx Tx, org uint32) (*config, error) {
 			return nil, fmt.Errorf("organization %d has no configuration", org)
 		}
 		cfg, err := parseConfig(raw)
-		return cfg, atKey(k, err)
+		if err != nil {
+			return nil, atKey(k, err)
+		}
+		n, err := organizationCount(tx)
+		cfg.alone = n == 1
+		return cfg, err
 	})
 }
 

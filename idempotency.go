@@ -157,7 +157,7 @@ type readSlices struct {
 // of returns an organization's slices. The caller may append to the list, but must not
 // change what is in it.
 func (s *knownSlices) of(tx Tx, org uint32) (*replaySlices, error) {
-	k := orgKey('I', org)
+	k := slicesKey(org)
 	record, ok, err := tx.Get(k)
 	if err != nil || !ok {
 		return new(replaySlices), err
@@ -346,20 +346,44 @@ func findStaleSlice(tx Tx, known *knownSlices, now instant) (*staleSlice, error)
 		return nil, err
 	}
 	var damaged error
-	for org := uint32(1); org <= uint32(n); org++ {
-		l, err := known.of(tx, org)
-		if isDamaged(err) {
-			damaged = err
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if place := slices.IndexFunc(l.List, func(s replaySlice) bool { return s.isStale(now) }); place >= 0 {
-			return &staleSlice{org, l, place}, nil
+	for some := range slices.Chunk(numbers(n), orgsAtOnce) {
+		warm(tx, some, slicesKey)
+		for _, org := range some {
+			s, err := known.stale(tx, org, now)
+			if isDamaged(err) {
+				damaged = err
+			} else if err != nil || s != nil {
+				return s, err
+			}
 		}
 	}
 	return nil, damaged
+}
+
+// orgsAtOnce is how many organizations are looked into at once, where that is faster.
+const orgsAtOnce = 256
+
+// numbers are those of the first n organizations.
+func numbers(n uint64) (list []uint32) {
+	for org := uint32(1); uint64(org) <= n; org++ {
+		list = append(list, org)
+	}
+	return list
+}
+
+// slicesKey is where an organization's slices are.
+func slicesKey(org uint32) key { return orgKey('I', org) }
+
+// stale returns the first stale slice of an organization, or nil.
+func (s *knownSlices) stale(tx Tx, org uint32, now instant) (*staleSlice, error) {
+	l, err := s.of(tx, org)
+	if err != nil {
+		return nil, err
+	}
+	if place := slices.IndexFunc(l.List, func(s replaySlice) bool { return s.isStale(now) }); place >= 0 {
+		return &staleSlice{org, l, place}, nil
+	}
+	return nil, nil
 }
 
 // drop deletes up to limit entries of the slice, its names first, and then the slice

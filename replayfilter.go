@@ -90,17 +90,24 @@ func (e *engine) filterReplays(ctx context.Context) error {
 		tx = &stoppableTx{Tx: tx, ctx: ctx}
 		filters, room := map[uint32]*replayFilter{}, maxFilters
 		n, err := organizationCount(tx)
-		for org := uint32(1); org <= uint32(n) && err == nil; org++ {
-			var f *replayFilter
-			if f, err = filterOf(tx, e.slices, org, e.replayFilter(org), room); f != nil {
-				filters[org] = f
-				room -= len(f.words)
+		if err != nil {
+			return err
+		}
+		for some := range slices.Chunk(numbers(n), orgsAtOnce) {
+			warm(tx, some, slicesKey)
+			for _, org := range some {
+				f, err := filterOf(tx, e.slices, org, e.replayFilter(org), room)
+				if err != nil {
+					return err
+				}
+				if f != nil {
+					filters[org] = f
+					room -= len(f.words)
+				}
 			}
 		}
-		if err == nil {
-			e.filters.Store(&filters)
-		}
-		return err
+		e.filters.Store(&filters)
+		return nil
 	})
 }
 

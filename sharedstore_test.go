@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -113,7 +114,9 @@ func (s *memServer) Update(ctx context.Context, fn func(Tx) error) error {
 		used := &partedTx{Tx: tx, used: map[int32]bool{}}
 		noted := &notedTx{Tx: used, parts: s.parts}
 		err := fn(noted)
-		used.check()
+		if used.check(); len(used.organizations()) > 1 {
+			panic(fmt.Sprintf("an Update of one of several servers uses the organizations %v", used.organizations()))
+		}
 		return noted.wrote, err
 	})
 	s.commits[s.server].all += min(wrote.all, 1)

@@ -198,7 +198,7 @@ func longView(s Store) func(context.Context, func(Tx) error) error {
 type sharedStore interface {
 	Store
 
-	// onOthers has others called when another process has committed in a part (store_parts.go):
+	// onOthers has others called when another process has committed in a part (partition.go):
 	// before a View or Update of this one sees that. settings says whether keys were written that
 	// databaseOptions.setting names. Of a part that no Get has read, others is not told. onOthers is
 	// called before the first View or Update.

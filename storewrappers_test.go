@@ -61,8 +61,9 @@ func (s partedStore) Update(ctx context.Context, fn func(Tx) error) error {
 
 type partedTx struct {
 	Tx
-	used map[int32]bool
-	keys []uint32 // organizations whose keys it has changed
+	used   map[int32]bool
+	keys   []uint32 // organizations whose keys it has changed
+	schema bool     // it writes the schema's version, as each piece of a migration does
 }
 
 func (t *partedTx) check() {
@@ -71,6 +72,16 @@ func (t *partedTx) check() {
 			panic(fmt.Sprintf("an Update changes an API key of organization %d and uses nothing else of it", org))
 		}
 	}
+}
+
+// organizations are those that the Update uses, if it is none of a migration.
+func (t *partedTx) organizations() (list []int32) {
+	for part := range t.used {
+		if part > 0 && !t.schema {
+			list = append(list, part)
+		}
+	}
+	return list
 }
 
 func (t *partedTx) use(key []byte) { t.used[partition{}.PartOf(key)] = true }
@@ -82,6 +93,7 @@ func (t *partedTx) Get(key []byte) ([]byte, bool, error) {
 
 func (t *partedTx) Put(key, value []byte) error {
 	t.use(key)
+	t.schema = t.schema || tableVersion.has(key)
 	if tableAPIKeys.has(key) {
 		if k, err := parseAPIKey(value); err == nil {
 			t.keys = append(t.keys, k.Org)

@@ -169,7 +169,7 @@ func (e *engine) dropReplays(ctx context.Context, moment func() (instant, error)
 			return nil
 		}
 		err = e.store.Update(ctx, func(tx Tx) error {
-			stale, err := findStaleSlice(tx, e.slices, now)
+			stale, err := e.slices.stale(tx, stale.org, now)
 			if err != nil || stale == nil {
 				return err
 			}

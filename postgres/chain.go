@@ -11,12 +11,12 @@ import (
 // heads, by those of snapshots, and by turns that are lost. Each time a new epoch of the part
 // begins, without values.
 type chain struct {
-	mu     sync.RWMutex
-	parts  map[int32]*part
-	epochs uint64         // the number of the last epoch
-	forgot uint64         // that of the last one when parts were forgotten
-	to     map[int32]bool // parts to ask for before the next turn begins
-	moved  map[int32]bool // parts that others have changed since the last turn began
+	mu       sync.RWMutex
+	parts    map[int32]*part
+	epochs   uint64         // the number of the last epoch
+	settings uint64         // that of the last one when others were found to have changed settings
+	to       map[int32]bool // parts to ask for before the next turn begins
+	moved    map[int32]bool // parts that others have changed since the last turn began
 
 	sent   [16]byte      // id of the commit that is under way; zero: there is none
 	landed chan struct{} // closed when its outcome is known here
@@ -142,7 +142,6 @@ func (c *chain) renew(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if v, there := c.older[key]; there {
-		delete(c.older, key)
 		c.put(key, v)
 	}
 }
@@ -152,6 +151,7 @@ func (c *chain) put(key string, v value) {
 		c.values, c.older, c.size = map[string]value{}, c.values, 0
 	}
 	c.values[key] = v
+	delete(c.older, key) // or renew would bring back a value that stored has not seen there
 	c.size += len(key) + len(v.bytes) + valueCost
 }
 
@@ -184,6 +184,9 @@ func (c *chain) learn(seen map[int32]*sight, asked bool) (landed <-chan struct{}
 			*p = part{head: s.Head, epoch: c.epochs, changed: c.epochs, turns: p.turns}
 			c.moved[n] = true
 			c.ask(n, p)
+			if settings {
+				c.settings = c.epochs
+			}
 			c.others(n, settings) // before anybody can see the head
 		}
 		if asked {
@@ -198,8 +201,8 @@ func (c *chain) learn(seen map[int32]*sight, asked bool) (landed <-chan struct{}
 	return landed
 }
 
-// meet notes the head of a part that nothing was known of. So nobody has kept anything of it that
-// others may have changed. The caller holds mu.
+// meet notes the head of a part that nothing was known of. What the caller keeps of it he got from no
+// Get of this process since the common part is known, where settings are told. The caller holds mu.
 func (c *chain) meet(n int32, head Head) {
 	if len(c.parts) >= mostParts {
 		c.forget()
@@ -211,7 +214,7 @@ func (c *chain) meet(n int32, head Head) {
 // forget forgets all parts. The caller holds mu.
 func (c *chain) forget() {
 	c.epochs++
-	c.forgot = c.epochs
+	c.settings = c.epochs
 	parts := c.parts
 	c.parts, c.to = map[int32]*part{}, map[int32]bool{}
 	c.values, c.older, c.size = nil, nil, 0
@@ -278,7 +281,7 @@ func (c *chain) stored(w *work) {
 }
 
 // notStored notes that the commit of a turn was not stored, or that nobody knows.
-func (c *chain) notStored(bases map[int32]base, err error) {
+func (c *chain) notStored(parts []int32, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.land()
@@ -289,7 +292,7 @@ func (c *chain) notStored(bases map[int32]base, err error) {
 	if errors.Is(err, ErrUnavailable) {
 		return
 	}
-	for n := range bases {
+	for _, n := range parts {
 		if p := c.parts[n]; p != nil {
 			c.ask(n, p)
 		}
@@ -327,8 +330,7 @@ func (c *chain) silent(err error) error {
 // far as this process knows. settings says whether Head.Settings has changed. others must not use
 // the DB. OnOthers is called before the first use of the DB.
 //
-// What a caller keeps of a part it must have got from Get. A part that nothing was got from is not
-// told of.
+// Of a part that nothing was read from, others is told only where Settings are: in the common part.
 func (db *DB) OnOthers(others func(part int32, settings bool)) { db.chain.others = others }
 
 // OnGone has gone called when commits that were known are not in the log any more, with the

@@ -210,8 +210,10 @@ func (c *conn) commitAll(w *work) error {
 		return err
 	}
 	now := headsOf(seen)
-	for n := range w.all.bases { // of which some may have no commits
-		now[n] = now[n]
+	for _, n := range w.all.bases.parts() {
+		if _, there := now[n]; !there {
+			now[n] = Head{} // without commits
+		}
 	}
 	if !w.all.stands(now) {
 		c.rollback()
@@ -239,10 +241,18 @@ const (
 
 // trim trims what a commit has made long enough. It does not wait for that.
 func (db *DB) trim(w *work) {
+	var long []partHead
 	for _, b := range w.bases {
-		if n := b.N + 1; n%trimEvery == 0 {
-			go db.trimPart(b.part, n)
+		if (b.N+1)%trimEvery == 0 {
+			long = append(long, b)
 		}
+	}
+	if len(long) > 0 {
+		go func() {
+			for _, b := range long {
+				db.trimPart(b.part, b.N+1)
+			}
+		}()
 	}
 }
 

@@ -24,7 +24,8 @@ var errSilent = errors.New("postgres: no answer in time")
 type conn struct {
 	db       *DB
 	pg       *pgconn.PgConn
-	prepared bool   // it has the prepared statements
+	prepared bool   // it has the prepared statements that only read
+	commits  bool   // it has those that write to the log, too
 	epoch    uint64 // of the pool, when it was made
 	warned   bool   // the database has warned since the last trip began
 }
@@ -38,6 +39,9 @@ var hints = map[string]string{
 	"enable_seqscan":  "off",
 	"plan_cache_mode": "force_generic_plan",
 	"jit":             "off",
+
+	// Whoever has locked the log lets nobody prepare what writes to it. See sqlPatience, too.
+	"lock_timeout": "3s",
 
 	// Of a dead server, what it has locked is freed soon.
 	"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3",
@@ -114,10 +118,25 @@ func (db *DB) greet(c *conn) error {
 	if db.unprepared.Load() || !db.checked.Load() {
 		return nil
 	}
-	c.startTrip(db.trip)
+	err := c.prepare(false)
+	if err == nil {
+		c.prepared = true
+	} else if outcomeOf(err) == unprepared {
+		db.unprepared.Store(true)
+		return nil
+	}
+	return err
+}
+
+// prepare prepares the statements that write to the log, or all others. Who has locked the log keeps
+// others from preparing the former, so that those who only read must do without.
+func (c *conn) prepare(ofLog bool) error {
+	c.startTrip(c.db.trip)
 	p := c.pg.StartPipeline(context.Background())
 	for _, s := range statements {
-		p.SendPrepare(s.name, s.text, s.params)
+		if s.ofLog == ofLog {
+			p.SendPrepare(s.name, s.text, s.params)
+		}
 	}
 	err := p.Sync()
 	for err == nil {
@@ -128,15 +147,7 @@ func (db *DB) greet(c *conn) error {
 			}
 		}
 	}
-	if err = errors.Join(err, p.Close()); err == nil {
-		c.prepared = true
-		return nil
-	}
-	if outcomeOf(err) == unprepared {
-		db.unprepared.Store(true)
-		return nil
-	}
-	return err
+	return errors.Join(err, p.Close())
 }
 
 // close ends the connection at once.
@@ -155,6 +166,7 @@ func (c *conn) idle() bool { return !c.pg.IsClosed() && c.pg.TxStatus() == 'I' }
 type trip struct {
 	conn  *conn
 	batch pgconn.Batch
+	ofLog bool // it has prepared statements that write to the log
 }
 
 func (c *conn) trip() *trip { return &trip{conn: c} }
@@ -164,6 +176,7 @@ var inBinary = []int16{1} // all parameters, and all results, are in binary form
 func (t *trip) add(s *statement, params ...[]byte) *trip {
 	if t.conn.prepared && !t.conn.db.unprepared.Load() {
 		t.batch.ExecPrepared(s.name, params, inBinary, inBinary)
+		t.ofLog = t.ofLog || s.ofLog
 	} else {
 		t.batch.ExecParams(s.text, params, s.params, inBinary, inBinary)
 	}
@@ -178,6 +191,12 @@ func (t *trip) run() ([][]row, error) { return t.runFor(t.conn.db.trip) }
 
 func (t *trip) runFor(limit time.Duration) ([][]row, error) {
 	c := t.conn
+	if t.ofLog && !c.commits {
+		if err := c.prepare(true); err != nil {
+			return nil, err
+		}
+		c.commits = true
+	}
 	c.db.trips.Add(1)
 	c.startTrip(limit)
 	var list [][]row

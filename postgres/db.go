@@ -279,7 +279,7 @@ func (db *DB) with(ctx context.Context, p *pool, use func(*conn) (keep bool, err
 }
 
 // free is for an err which says that a row was locked for long. It ends the sessions that hold one of
-// the log, or of the leases, and have waited for 5 seconds for the rest of their message: their server
+// the log, or all of it, or one of the leases, and have waited for 5 seconds for the rest of their message: their server
 // has stopped, or something on the way has lost the rest and keeps the connection. Else they would
 // hold up everybody for ever. PostgreSQL's own limits begin where a message ends.
 func (db *DB) free(err error) {
@@ -289,8 +289,8 @@ func (db *DB) free(err error) {
 	if c, err := db.writers.take(context.Background()); err == nil {
 		db.writers.give(c, c.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND usename = current_user AND application_name <> '`+holding+`'
-	AND backend_xid IS NOT NULL AND wait_event = 'ClientRead' AND state_change < now() - interval '5s'
-	AND pid IN (SELECT pid FROM pg_locks WHERE mode = 'RowExclusiveLock'
+	AND wait_event = 'ClientRead' AND state_change < now() - interval '5s'
+	AND pid IN (SELECT pid FROM pg_locks WHERE (mode = 'RowExclusiveLock' AND backend_xid IS NOT NULL OR mode = 'ShareRowExclusiveLock') AND granted
 		AND relation IN ('sello_log'::regclass, 'sello_lease'::regclass))`))
 	}
 }

@@ -157,13 +157,21 @@ func (db *DB) readHeads(parts []int32) (heads, error) {
 	}
 	if landed := db.chain.learn(seen, true); landed != nil {
 		// Somebody may have read what it has changed. Who asks later must not read less.
-		select {
-		case <-landed:
-		case <-time.After(landTime):
-			return nil, fmt.Errorf("%w: a commit does not end", ErrUnavailable)
+		if err := await(landed); err != nil {
+			return nil, err
 		}
 	}
 	return headsOf(seen), nil
+}
+
+// await waits for the outcome of a commit that others can read already.
+func await(landed <-chan struct{}) error {
+	select {
+	case <-landed:
+		return nil
+	case <-time.After(landTime):
+		return fmt.Errorf("%w: a commit does not end", ErrUnavailable)
+	}
 }
 
 func headsOf(seen map[int32]*sight) heads {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgproto3"
+
 	"sello/postgres/pgtest"
 )
 
@@ -526,5 +528,251 @@ func TestTold(t *testing.T) {
 			t.Errorf("a commit to %s %+v: told %q, want %q, %v", test.keys, test.as, got, test.want, err)
 		}
 		told = nil
+	}
+}
+
+// TestMeeting: a turn that comes to a part of which nothing is known is lost if settings have changed
+// since what is known of the common part: its functions may have used what the caller keeps.
+func TestMeeting(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		as   Commit
+		keys string
+		lost bool
+	}{
+		{Commit{}, "b", false},
+		{Commit{Settings: true}, "b", true},
+		{Commit{All: true, Settings: true}, "ab", true},
+		{Commit{Settings: true}, "c", true},
+	} {
+		for name, use := range map[string]func(*Turn) error{
+			"Get": func(turn *Turn) error {
+				_, _, err := turn.Get([]byte("b"))
+				return err
+			},
+			"Scan": func(turn *Turn) error {
+				for _, err := range turn.Scan([]byte("b"), []byte("c"), false) {
+					return err
+				}
+				return nil
+			},
+			"Warm": func(turn *Turn) error {
+				turn.Warm([][]byte{[]byte("b"), []byte("b1")})
+				return turn.err
+			},
+			"Commit": func(*Turn) error { return nil },
+		} {
+			t.Run(fmt.Sprint(test.keys, test.as, name), func(t *testing.T) {
+				t.Parallel()
+				dsn := pgtest.DSN(t)
+				other, db := openParts(t, dsn), openParts(t, dsn)
+				told := 0
+				db.OnOthers(func(_ int32, settings bool) {
+					if settings {
+						told++
+					}
+				})
+				if err := errors.Join(act(other, "", Commit{}, "b", "old"), catchUp(db)); err != nil {
+					t.Fatal(err)
+				}
+				if err := act(other, test.keys, test.as, test.keys[len(test.keys)-1:], "new"); err != nil {
+					t.Fatal(err)
+				}
+				turn, err := db.Begin(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := use(turn); err != nil && err != ErrTurnLost {
+					t.Fatal(err)
+				}
+				if err := turn.Commit(changes("b", "mine"), Commit{}); (err == ErrTurnLost) != test.lost || err != nil && !test.lost {
+					t.Errorf("got %v", err)
+				}
+				if (told > 0) != test.lost {
+					t.Errorf("told of settings %d times", told)
+				}
+				if err := act(db, "b", Commit{}, "b", "mine"); err != nil {
+					t.Errorf("the next turn: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// TestOlderSnapshot: who reads settings from a snapshot of before others have changed them hears of it
+// before somebody else can go on with a turn: what he keeps is known to be old.
+func TestOlderSnapshot(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	other, db := openParts(t, dsn), openParts(t, dsn)
+	if err := act(other, "", Commit{Settings: true}, "b", "old"); err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	db.OnOthers(func(_ int32, settings bool) {
+		if settings {
+			told++
+		}
+	})
+	err := db.ViewOnce(t.Context(), func(s *State) error {
+		if _, _, err := s.Get([]byte("a")); err != nil {
+			return err
+		}
+		if err := act(other, "b", Commit{Settings: true}, "b", "new"); err != nil {
+			return err
+		}
+		if err := act(db, "b", Commit{}, "bx", "1"); err != ErrTurnLost {
+			t.Errorf("a turn meets the part: %v", err)
+		}
+		if value, _, err := s.Get([]byte("b")); string(value) != "old" || err != nil {
+			t.Errorf("the snapshot reads %q, %v", value, err)
+		}
+		return nil
+	})
+	if told == 0 || err != nil {
+		t.Errorf("nobody was told, %v", err)
+	}
+}
+
+// TestBlindWrites begins turns on top of one that is being committed, which comes to more parts only
+// then. It is for the race detector, too.
+func TestBlindWrites(t *testing.T) {
+	t.Parallel()
+	db := openParts(t, pgtest.DSN(t))
+	var words []string
+	for c := 'b'; c < 'y'; c++ {
+		words = append(words, string(c), "1")
+	}
+	for range 20 {
+		first, err := db.Begin(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first.Get([]byte("b"))
+		done := make(chan error)
+		go func() { done <- first.Commit(changes(words...), Commit{Settings: true}) }()
+		for range 5 {
+			second, err := db.Begin(first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, key := range "bcx" {
+				if _, _, err := second.Get([]byte(string(key))); err != nil {
+					t.Error(err)
+				}
+			}
+			second.Close()
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestRenew: a value that was in the older half is not put back once a commit has changed it.
+func TestRenew(t *testing.T) {
+	t.Parallel()
+	var c chain
+	c.init(1 << 20)
+	at := Head{6, newID(), 0}
+	c.learn(map[int32]*sight{1: {Head: at}}, true)
+	c.keep(1, []byte("k"), []byte("six"), at)
+	c.older, c.values = c.values, map[string]value{} // as put does
+	c.keep(1, []byte("k"), []byte("six"), at)
+	w := &work{id: newID(), bases: []partHead{{1, at}}, changes: changes("k", "seven"), parts: []int32{1}}
+	c.sending(w.id)
+	c.stored(w)
+	c.renew("k")
+	if value, known := c.get(1, []byte("k"), last, c.parts[1].epoch); string(value) != "seven" || !known {
+		t.Errorf("%q, %t", value, known)
+	}
+}
+
+// TestReadersBesideHold: who has locked the log does not keep others from reading, over new
+// connections too.
+func TestReadersBesideHold(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	holder, db := openParts(t, dsn), openParts(t, dsn)
+	err := holder.Hold(t.Context(), func(*Snapshot) error {
+		began := time.Now()
+		err := errors.Join(catchUp(db), db.ViewOnce(t.Context(), func(s *State) error {
+			_, _, err := s.Get([]byte("b"))
+			return err
+		}))
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAllCut: a server that stops while it locks the log, before all of its message has arrived, is
+// ended like one that stops in its turn.
+func TestAllCut(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes 6 seconds")
+	}
+	dsn := pgtest.DSN(t)
+	db, other := openParts(t, dsn), openParts(t, dsn)
+	if err := act(db, "", Commit{}, "b", "1"); err != nil {
+		t.Fatal(err)
+	}
+	c, err := other.writers.take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	c.pg.Conn().SetDeadline(time.Time{})
+	f := c.pg.Frontend()
+	for _, s := range []*statement{sqlBegin, sqlPatience, sqlHurry, sqlLock} {
+		f.SendParse(&pgproto3.Parse{Query: s.text})
+		f.SendBind(&pgproto3.Bind{})
+		f.SendExecute(&pgproto3.Execute{})
+	}
+	if err := f.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	began := time.Now()
+	for err = ErrUnavailable; errors.Is(err, ErrUnavailable) && time.Since(began) < 20*time.Second; {
+		err = act(db, "b", Commit{}, "b", "2")
+	}
+	if err != nil {
+		t.Errorf("nobody can commit: %v", err)
+	}
+}
+
+// TestManyParts: who reads a little of each of many parts asks for each once, also if values are known.
+func TestManyParts(t *testing.T) {
+	t.Parallel()
+	db := openParts(t, pgtest.DSN(t))
+	var words []string
+	for c := 'b'; c <= 'z'; c++ {
+		words = append(words, string(c), "1")
+	}
+	if err := act(db, "", Commit{}, words...); err != nil {
+		t.Fatal(err)
+	}
+	read := func(s *State) error {
+		for c := 'b'; c <= 'z'; c++ {
+			if _, _, err := s.Get([]byte(string(c))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for range 2 {
+		before := db.trips.Load()
+		if err := db.View(t.Context(), read); err != nil {
+			t.Fatal(err)
+		}
+		if n := db.trips.Load() - before; n > 30 {
+			t.Errorf("%d messages", n)
+		}
 	}
 }

@@ -20,6 +20,7 @@ type Snapshot struct {
 	pool *pool
 	conn *conn             // nil before the first read
 	seen map[int32]*sight  // the heads of parts that were asked for with a read
+	news []int32           // parts of seen since news was emptied
 	kept map[string][]byte // values that will be asked for; nil: there is none
 	err  error             // of an earlier read; no other can be made
 }
@@ -109,6 +110,9 @@ func (s *Snapshot) note(c *conn, rows []row, before heads) error {
 	seen, err := c.sightsIn(rows, before)
 	if s.seen == nil {
 		s.seen = map[int32]*sight{}
+	}
+	for n := range seen {
+		s.news = append(s.news, n)
 	}
 	maps.Copy(s.seen, seen)
 	return err

@@ -13,7 +13,7 @@ type State struct {
 	db    *DB
 	parts map[int32]*statePart
 	moved bool // others or this process have committed, and what is left to read is not of the state
-	once  bool // it is that of the snapshot
+	asked bool // heads were asked for without a snapshot
 	snap  *Snapshot
 }
 
@@ -53,7 +53,6 @@ func (db *DB) look(ctx context.Context, known heads, fn func(*State) error) (mov
 // ViewOnce runs fn once, with a state of after its call, from a snapshot.
 func (db *DB) ViewOnce(ctx context.Context, fn func(*State) error) error {
 	s := db.state(ctx)
-	s.once = true
 	defer s.snap.Close()
 	if err := s.snap.ask([]int32{Common}, func(t *trip) {}, func([]row) {}); err != nil {
 		return err
@@ -94,16 +93,27 @@ func (s *State) sees(err error) error {
 	if err != nil {
 		return err
 	}
-	for n, seen := range s.snap.seen {
-		if p := s.parts[n]; p == nil || !p.head.Is(seen.Head) {
-			s.db.chain.learn(map[int32]*sight{n: seen}, false)
+	if len(s.snap.news) == 0 {
+		return nil
+	}
+	news := make(map[int32]*sight, len(s.snap.news))
+	for _, n := range s.snap.news {
+		news[n] = s.snap.seen[n]
+	}
+	s.snap.news = s.snap.news[:0]
+	if landed := s.db.chain.learn(news, false); landed != nil {
+		if err := await(landed); err != nil { // who reads what is known must not read less then
+			return err
 		}
 	}
-	return s.take(headsOf(s.snap.seen))
+	return s.take(headsOf(news))
 }
 
-// with returns the parts that the state has, and some more.
+// with returns some parts, and those that the state has if they were not compared with the snapshot.
 func (s *State) with(parts ...int32) []int32 {
+	if s.snap.conn != nil {
+		return parts
+	}
 	return slices.AppendSeq(parts, maps.Keys(s.parts))
 }
 
@@ -113,7 +123,9 @@ func (s *State) Get(key []byte) (value []byte, ok bool, err error) {
 		return nil, false, errMoved
 	}
 	n := s.db.parts.PartOf(key)
-	if s.parts[n] == nil && s.snap.conn == nil && s.db.chain.has(n, key) {
+	// Another part's value may be known. Where there are many parts, a snapshot asks for each once.
+	if s.parts[n] == nil && s.snap.conn == nil && !s.asked && s.db.chain.has(n, key) {
+		s.asked = true
 		now, err := s.db.heads(s.snap.ctx, s.with(n)...)
 		if err == nil {
 			err = s.take(now)

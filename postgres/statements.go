@@ -13,6 +13,7 @@ type statement struct {
 	name   string
 	text   string
 	params []uint32 // their types
+	ofLog  bool     // it writes to the log
 }
 
 // Types of parameters, as numbers of pg_type.
@@ -30,8 +31,14 @@ var statements []*statement // each with a name
 
 func newStatement(text string, params ...uint32) *statement {
 	sum := sha256.Sum256([]byte(text))
-	s := &statement{"sello_" + hex.EncodeToString(sum[:8]), text, params}
+	s := &statement{name: "sello_" + hex.EncodeToString(sum[:8]), text: text, params: params}
 	statements = append(statements, s)
+	return s
+}
+
+func newLogStatement(text string, params ...uint32) *statement {
+	s := newStatement(text, params...)
+	s.ofLog = true
 	return s
 }
 
@@ -65,11 +72,11 @@ FROM p, LATERAL (SELECT n, id, settings FROM sello_log h WHERE h.part = p.part O
 	// parts, or fewer if the turn is lost: one has its next number already, or not that head. Then
 	// no entry changes. An error would do the same, and leave a line in the database's log each time.
 	// Parts are locked in order, so that nobody waits for one who waits for him.
-	sqlTurn = newStatement(`WITH turn AS (
+	sqlTurn = newLogStatement(`WITH turn AS (
   INSERT INTO sello_log (part, n, id, prev, settings)
   SELECT part, n + 1, $5, id, settings FROM unnest($1::int4[], $2::int8[], $3::bytea[], $4::int8[]) base (part, n, id, settings)
-  WHERE CASE WHEN id = '' THEN NOT EXISTS (SELECT FROM sello_log l WHERE l.part = base.part)
-    ELSE EXISTS (SELECT FROM sello_log l WHERE l.part = base.part AND l.n = base.n AND l.id = base.id) END
+  WHERE CASE WHEN id = '' THEN (SELECT n FROM sello_log l WHERE l.part = base.part ORDER BY n DESC LIMIT 1) IS NULL
+    ELSE (SELECT id FROM sello_log l WHERE l.part = base.part AND l.n = base.n) = base.id END
   ORDER BY part
   ON CONFLICT (part, n) DO NOTHING RETURNING part
 ), gone AS (
@@ -81,7 +88,7 @@ FROM p, LATERAL (SELECT n, id, settings FROM sello_log h WHERE h.part = p.part O
 SELECT part FROM turn`, typeInt4s, typeInt8s, typeBytes2, typeInt8s, typeBytes, typeBytes2, typeBytes2, typeBytes2)
 
 	// What is left of a commit in several parts $1, on top of the heads $2, if it got only some.
-	sqlUndo = newStatement(`DELETE FROM sello_log l USING unnest($1::int4[], $2::int8[]) base (part, n)
+	sqlUndo = newLogStatement(`DELETE FROM sello_log l USING unnest($1::int4[], $2::int8[]) base (part, n)
 WHERE l.part = base.part AND l.n = base.n + 1 AND l.id = $3
   AND (SELECT count(*) FROM sello_log m JOIN unnest($1::int4[], $2::int8[]) base (part, n) ON m.part = base.part AND m.n = base.n + 1
     WHERE m.id = $3) < cardinality($1)`, typeInt4s, typeInt8s, typeBytes)
@@ -106,7 +113,7 @@ WHERE sello_lease.until < now() OR sello_lease.holder = excluded.holder RETURNIN
 	sqlBarrier = newStatement(`INSERT INTO sello_lease (name, holder, until) VALUES ($1, $2, now())
 ON CONFLICT (name) DO UPDATE SET until = excluded.until`, typeText, typeBytes)
 	sqlDropLease = newStatement(`DELETE FROM sello_lease WHERE name = $1 AND holder = $2`, typeText, typeBytes)
-	sqlTrim      = newStatement(`DELETE FROM sello_log WHERE part = $1 AND at < now() - interval '1 hour'
+	sqlTrim      = newLogStatement(`DELETE FROM sello_log WHERE part = $1 AND at < now() - interval '1 hour'
 AND n <= least($2, (SELECT min(n) FROM sello_log WHERE part = $1) + $3)`, typeInt4, typeInt8, typeInt8)
 )
 

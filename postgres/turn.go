@@ -6,16 +6,17 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 )
 
 // A Turn reads the state that a commit builds on. It ends with one call of Commit or Close.
 type Turn struct {
 	db     *DB
-	id     [16]byte       // of its commit
-	began  uint64         // the last epoch of the chain when the turn began
-	bases  map[int32]base // what it builds on, in the parts that it has used
-	before *before        // the turn that was being committed when this one began; nil: there was none
+	id     [16]byte // of its commit
+	began  uint64   // the last epoch of the chain when the turn began
+	bases  *bases   // what it builds on, in the parts that it has used
+	before *before  // the turn that was being committed when this one began; nil: there was none
 	snap   *Snapshot
 	all    heads // the heads of all parts, in a state that was read across them; nil: none was
 	err    error // why nothing that was read counts; nil: it does
@@ -27,10 +28,46 @@ type base struct {
 	epoch uint64
 }
 
+// bases are those of a turn, by part. The turn after it looks at them while it is being committed.
+type bases struct {
+	mu   sync.Mutex
+	of   map[int32]base
+	list []int32
+}
+
+// in returns what a turn builds on in a part; used is false if it has not used it. A nil *bases is
+// that of no turn.
+func (b *bases) in(n int32) (in base, used bool) {
+	if b == nil {
+		return in, false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	in, used = b.of[n]
+	return in, used
+}
+
+func (b *bases) add(n int32, in base) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.of == nil {
+		b.of = map[int32]base{}
+	}
+	b.of[n] = in
+	b.list = append(b.list, n)
+}
+
+// parts lists the parts that the turn has used.
+func (b *bases) parts() []int32 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.list[:len(b.list):len(b.list)]
+}
+
 // before is what remains to be known of a turn that is being committed.
 type before struct {
 	id    [16]byte
-	bases map[int32]base
+	bases *bases
 }
 
 // Begin begins a turn. after, if not nil, is the turn before, which is being committed: what it
@@ -42,7 +79,7 @@ func (db *DB) Begin(after *Turn) (*Turn, error) {
 	if err := db.askForTurn(); err != nil {
 		return nil, err
 	}
-	t := &Turn{db: db, id: newID(), bases: map[int32]base{}, snap: db.committerSnapshot()}
+	t := &Turn{db: db, id: newID(), bases: new(bases), snap: db.committerSnapshot()}
 	if after != nil {
 		t.before = &before{after.id, after.bases}
 	}
@@ -85,8 +122,8 @@ func (c *chain) begin(t *Turn) error {
 	}
 	clear(c.moved)
 	if t.before != nil {
-		for n, b := range t.before.bases {
-			if p := c.parts[n]; p == nil || p.epoch != b.epoch {
+		for _, n := range t.before.bases.parts() {
+			if b, _ := t.before.bases.in(n); c.parts[n] == nil || c.parts[n].epoch != b.epoch {
 				return ErrTurnLost
 			}
 		}
@@ -96,11 +133,11 @@ func (c *chain) begin(t *Turn) error {
 
 // base returns what a turn builds on in a part. It is not known before something was read there, or
 // its head was asked for. It fails with ErrTurnLost if others have committed there since the turn
-// began: functions may have used what the caller keeps of the part.
+// began, or changed settings anywhere: functions may have used what the caller keeps.
 func (c *chain) base(n int32, t *Turn) (b base, known bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.forgot > t.began {
+	if c.settings > t.began {
 		return b, false, ErrTurnLost
 	}
 	p := c.parts[n]
@@ -112,7 +149,7 @@ func (c *chain) base(n int32, t *Turn) (b base, known bool, err error) {
 		c.ask(n, p)
 	}
 	if t.before != nil {
-		if earlier, used := t.before.bases[n]; used && earlier.epoch != p.epoch {
+		if earlier, used := t.before.bases.in(n); used && earlier.epoch != p.epoch {
 			return b, false, ErrTurnLost
 		}
 	}
@@ -127,32 +164,40 @@ func (t *Turn) Close() { t.snap.Close() }
 
 // base notes that the turn uses a part, if that is known.
 func (t *Turn) base(n int32) (b base, known bool) {
-	if b, known = t.bases[n]; known || t.err != nil {
+	if b, known = t.bases.in(n); known || t.err != nil {
 		return b, known
 	}
 	if b, known, t.err = t.db.chain.base(n, t); known {
-		t.bases[n] = b
+		t.bases.add(n, b)
 	}
 	return b, known
+}
+
+// asked returns a part with those to ask for when something is read there. Of a part that nothing is
+// known of, a turn sees whether settings have changed by the common one.
+func (t *Turn) asked(n int32) []int32 {
+	if _, known := t.base(n); known {
+		return []int32{n}
+	}
+	return []int32{n, Common}
 }
 
 // reads reports whether a state of a part is one that the turn can read: what it builds on, or that
 // without the turn before.
 func (t *Turn) reads(n int32, head Head) bool {
-	if b, used := t.bases[n]; used && head.Is(b.Head) {
+	if b, used := t.bases.in(n); used && head.Is(b.Head) {
 		return true
 	}
-	return t.isBefore(n, head) || t.before != nil && used(t.before.bases, n) && head.Is(t.before.bases[n].Head)
+	earlier, used := t.earlier(n)
+	return used && (head.Is(earlier.Head) || head.ID == t.before.id)
 }
 
-// isBefore reports whether the head of a part is the commit of the turn before.
-func (t *Turn) isBefore(n int32, head Head) bool {
-	return t.before != nil && used(t.before.bases, n) && head.ID == t.before.id
-}
-
-func used(bases map[int32]base, n int32) bool {
-	_, used := bases[n]
-	return used
+// earlier returns what the turn before builds on in a part.
+func (t *Turn) earlier(n int32) (b base, used bool) {
+	if t.before == nil {
+		return b, false
+	}
+	return t.before.bases.in(n)
 }
 
 // sees fails unless the snapshot, of which something was read in some parts, is one that the turn
@@ -168,12 +213,11 @@ func (t *Turn) sees(err error, parts ...int32) error {
 		return err
 	}
 	for _, n := range parts {
-		seen := t.snap.seen[n]
 		if _, known := t.base(n); !known && t.err == nil {
-			t.db.chain.learn(map[int32]*sight{n: seen}, false)
+			t.db.chain.learn(map[int32]*sight{n: t.snap.seen[n], Common: t.snap.seen[Common]}, false)
 			t.base(n)
 		}
-		if t.err == nil && !t.reads(n, seen.Head) {
+		if t.err == nil && !t.reads(n, t.snap.seen[n].Head) {
 			t.err = ErrTurnLost
 		}
 	}
@@ -192,7 +236,7 @@ func (t *Turn) Get(key []byte) (value []byte, ok bool, err error) {
 			return value, value != nil, nil
 		}
 	}
-	value, ok, err = t.snap.get(key, n)
+	value, ok, err = t.snap.get(key, t.asked(n)...)
 	if err = t.sees(err, n); err != nil {
 		return nil, false, err
 	}
@@ -214,7 +258,7 @@ func (t *Turn) Warm(keys [][]byte) {
 		missing, parts = append(missing, key), append(parts, n)
 	}
 	if len(missing) > 1 && t.err == nil {
-		t.sees(t.snap.warm(missing, parts), parts...)
+		t.sees(t.snap.warm(missing, append(parts[:len(parts):len(parts)], Common)), parts...)
 	}
 }
 
@@ -222,8 +266,9 @@ func (t *Turn) Warm(keys [][]byte) {
 func (t *Turn) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		parts := t.db.partsOf(lo, hi)
+		var ask []int32
 		for _, n := range parts {
-			t.base(n)
+			ask = t.asked(n)
 		}
 		if t.err == nil && parts == nil && t.all == nil {
 			seen, err := t.snap.allHeads()
@@ -236,13 +281,13 @@ func (t *Turn) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 			return
 		}
 		// An overlay reads on while its base yields: what was read is to be checked before.
-		t.snap.scan(lo, hi, reverse, parts, func(err error) error { return t.sees(err, parts...) })(yield)
+		t.snap.scan(lo, hi, reverse, ask, func(err error) error { return t.sees(err, parts...) })(yield)
 	}
 }
 
 // Check fails with ErrTurnLost unless everything that the turn has read is still true.
 func (t *Turn) Check() error {
-	if t.err == nil && (len(t.bases) > 0 || t.all != nil) {
+	if t.err == nil && (len(t.bases.parts()) > 0 || t.all != nil) {
 		now, err := t.headsNow()
 		if err == nil && t.db.chain.inDoubt() {
 			err = t.db.barrier(context.Background())
@@ -255,7 +300,7 @@ func (t *Turn) Check() error {
 		}
 	}
 	if t.err == ErrTurnLost {
-		t.db.chain.notStored(t.bases, t.err)
+		t.db.chain.notStored(t.bases.parts(), t.err)
 	}
 	return t.err
 }
@@ -263,7 +308,7 @@ func (t *Turn) Check() error {
 // headsNow returns the heads of the parts that the turn has used.
 func (t *Turn) headsNow() (now heads, err error) {
 	if t.all == nil {
-		return t.db.heads(context.Background(), slices.Collect(maps.Keys(t.bases))...)
+		return t.db.heads(context.Background(), t.bases.parts()...)
 	}
 	err = t.db.over(context.Background(), &t.db.writers, func(c *conn) error {
 		rows, err := c.trip().add(sqlAllHeads).run()
@@ -279,7 +324,7 @@ func (t *Turn) headsNow() (now heads, err error) {
 
 // stands reports whether nobody else has committed in the parts that the turn has used.
 func (t *Turn) stands(now heads) bool {
-	for n := range t.bases {
+	for _, n := range t.bases.parts() {
 		if !t.reads(n, now[n]) {
 			return false
 		}
@@ -288,7 +333,8 @@ func (t *Turn) stands(now heads) bool {
 		return true
 	}
 	for n, head := range now {
-		if was := t.all[n]; !head.Is(was) && !(t.isBefore(n, head) && was.Is(t.before.bases[n].Head)) {
+		was := t.all[n]
+		if earlier, used := t.earlier(n); !head.Is(was) && !(used && head.ID == t.before.id && was.Is(earlier.Head)) {
 			return false
 		}
 	}
@@ -314,12 +360,12 @@ func (t *Turn) Commit(changes []Change, special Commit) error {
 		w.all = t
 	}
 	if err := t.use(w); err != nil {
-		t.db.chain.notStored(t.bases, err)
+		t.db.chain.notStored(t.bases.parts(), err)
 		return t.db.chain.silent(err)
 	}
 	t.db.chain.sending(t.id)
 	if err := t.db.commit(w); err != nil {
-		t.db.chain.notStored(t.bases, err)
+		t.db.chain.notStored(t.bases.parts(), err)
 		return t.db.chain.silent(err)
 	}
 	t.db.chain.stored(w)
@@ -358,8 +404,10 @@ func (t *Turn) use(w *work) error {
 	if t.err != nil {
 		return t.err
 	}
-	known := t.db.chain.known(slices.Collect(maps.Keys(t.bases)))
-	for n, b := range t.bases {
+	parts := t.bases.parts()
+	known := t.db.chain.known(parts)
+	for _, n := range parts {
+		b, _ := t.bases.in(n)
 		if t.db.chain.epochOf(n, known[n]) != b.epoch || !t.reads(n, known[n]) {
 			return ErrTurnLost
 		}
