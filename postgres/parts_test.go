@@ -560,6 +560,12 @@ func TestMeeting(t *testing.T) {
 				turn.Warm([][]byte{[]byte("b"), []byte("b1")})
 				return turn.err
 			},
+			"Scan across": func(turn *Turn) error {
+				for _, err := range turn.Scan([]byte("b"), nil, false) {
+					return err
+				}
+				return nil
+			},
 			"Commit": func(*Turn) error { return nil },
 		} {
 			t.Run(fmt.Sprint(test.keys, test.as, name), func(t *testing.T) {
@@ -588,11 +594,11 @@ func TestMeeting(t *testing.T) {
 				if err := turn.Commit(changes("b", "mine"), Commit{}); (err == ErrTurnLost) != test.lost || err != nil && !test.lost {
 					t.Errorf("got %v", err)
 				}
-				if (told > 0) != test.lost {
-					t.Errorf("told of settings %d times", told)
-				}
 				if err := act(db, "b", Commit{}, "b", "mine"); err != nil {
 					t.Errorf("the next turn: %v", err)
+				}
+				if (told > 0) != test.lost {
+					t.Errorf("told of settings %d times", told)
 				}
 			})
 		}

@@ -118,10 +118,11 @@ func (s *Snapshot) note(c *conn, rows []row, before heads) error {
 	return err
 }
 
-// allHeads returns the heads of all parts that have commits.
+// allHeads returns the heads of all parts that have commits. The common one's is asked for like those
+// of get.
 func (s *Snapshot) allHeads() (seen map[int32]*sight, err error) {
 	var rows []row
-	err = s.ask(nil, func(t *trip) { t.add(sqlAllHeads) }, func(r []row) { rows = r })
+	err = s.ask([]int32{Common}, func(t *trip) { t.add(sqlAllHeads) }, func(r []row) { rows = r })
 	if err == nil {
 		seen, err = s.conn.sightsIn(rows, nil)
 		err = s.failed(err)

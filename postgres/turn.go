@@ -35,12 +35,8 @@ type bases struct {
 	list []int32
 }
 
-// in returns what a turn builds on in a part; used is false if it has not used it. A nil *bases is
-// that of no turn.
+// in returns what the turn builds on in a part; used is false if it has not used it.
 func (b *bases) in(n int32) (in base, used bool) {
-	if b == nil {
-		return in, false
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	in, used = b.of[n]
@@ -272,7 +268,7 @@ func (t *Turn) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 		}
 		if t.err == nil && parts == nil && t.all == nil {
 			seen, err := t.snap.allHeads()
-			if t.sees(err) == nil {
+			if t.sees(err, Common) == nil {
 				t.all = headsOf(seen)
 			}
 		}
