@@ -86,7 +86,7 @@ func (f *faultyFloor) refusals(n int64) {
 
 // read reads a balance from a server and returns the status.
 func (f *faultyFloor) read(server int) int {
-	code, _ := f.send(server, f.key, "GET", "/points/customers/"+f.people[0]+"/balance", "", "")
+	code, _ := f.send(server, f.keyOf(0), "GET", "/points/customers/"+f.people[0]+"/balance", "", "")
 	return code
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -20,7 +21,7 @@ type adders struct {
 	*testing.T
 	send    func(server int, key, method, path, retry, body string) (status int, answer string) // 503: none
 	verify  func() error
-	key     string
+	keys    []string // of the people's organizations, by turns
 	people  []string // ids
 	welcome int      // points that each begins with
 	keyless bool     // each request has an Idempotency-Key of its own, also one that is sent again
@@ -48,14 +49,14 @@ func (s *silence) end() {
 
 const addedPeople = 4
 
-func newAdders(t *testing.T, key string, send func(server int, key, method, path, retry, body string) (int, string), verify func() error) *adders {
-	a := &adders{T: t, key: key, send: send, verify: verify}
+func newAdders(t *testing.T, keys []string, send func(server int, key, method, path, retry, body string) (int, string), verify func() error) *adders {
+	a := &adders{T: t, keys: keys, send: send, verify: verify}
 	for i := range addedPeople {
 		var c struct {
 			ID      string
 			Balance int
 		}
-		_, body := send(i%3, key, "POST", "/customers", "", fmt.Sprintf(`{"email":"c%d@example.com"}`, i))
+		_, body := send(i%3, a.keyOf(i), "POST", "/customers", "", fmt.Sprintf(`{"email":"c%d@example.com"}`, i))
 		if err := json.Unmarshal([]byte(body), &c); err != nil {
 			t.Fatal(err)
 		}
@@ -63,6 +64,8 @@ func newAdders(t *testing.T, key string, send func(server int, key, method, path
 	}
 	return a
 }
+
+func (a *adders) keyOf(person int) string { return a.keys[person%len(a.keys)] }
 
 // work adds one point after another until stop is closed, each by a request with a key of its own
 // that is sent to any of the servers until it is answered. It returns how many were.
@@ -74,7 +77,7 @@ func (a *adders) work(client int, rnd *rand.Rand, stop <-chan bool) (added [adde
 			if a.keyless {
 				retry = fmt.Sprintf("%s-%d", retry, try)
 			}
-			code, body := a.send(rnd.IntN(3), a.key, "POST", "/points/customers/"+a.people[person]+"/add", retry, `{"amount":1}`)
+			code, body := a.send(rnd.IntN(3), a.keyOf(person), "POST", "/points/customers/"+a.people[person]+"/add", retry, `{"amount":1}`)
 			if code == 200 || code == 201 {
 				added[person]++
 				a.answered.Add(1)
@@ -120,7 +123,7 @@ func (a *adders) run(seed uint64, length time.Duration, clients int, disturb fun
 			total += added[client][person]
 		}
 		var b struct{ Balance int }
-		_, body := a.send(person%3, a.key, "GET", "/points/customers/"+id+"/balance", "", "")
+		_, body := a.send(person%3, a.keyOf(person), "GET", "/points/customers/"+id+"/balance", "", "")
 		if err := json.Unmarshal([]byte(body), &b); err != nil || b.Balance != want {
 			faults = append(faults, fmt.Sprintf("%d adds were answered, %s", want, strings.Join(strings.Fields(body), "")))
 		}
@@ -170,9 +173,16 @@ func faultyStores(t *testing.T, seed uint64, dsn string) (stores []Store) {
 
 func newFloorOf(t *testing.T, cluster *pgtest.Cluster, stores []Store) *faultyFloor {
 	f := newFloor(t, stores)
-	k, err := f.admins[0].createKey(t.Context(), keyRequest{Org: "cafe-luna", Name: "x", RateLimit: 10_000_000})
-	f.ok(err)
-	return &faultyFloor{newAdders(t, k.Key, f.send, func() error {
+	var keys []string
+	for _, org := range []string{"cafe-luna", "cafe-sol", "cafe-mar"} { // commits are of one or several
+		document := bytes.ReplaceAll(rushShop.document(), []byte("cafe-luna"), []byte(org))
+		_, err := f.admins[0].apply(t.Context(), applyRequest{Document: document})
+		f.ok(err)
+		k, err := f.admins[0].createKey(t.Context(), keyRequest{Org: org, Name: "x", RateLimit: 10_000_000})
+		f.ok(err)
+		keys = append(keys, k.Key)
+	}
+	return &faultyFloor{newAdders(t, keys, f.send, func() error {
 		report, err := f.admins[1].verify(t.Context(), verifyRequest{})
 		if err == nil && len(report.Problems) > 0 {
 			err = fmt.Errorf("%q", report.Problems)

@@ -168,7 +168,7 @@ func (s *market) send(server int, key, method, path, retry, body string) (int, s
 func (s *market) adders() *adders {
 	s.Helper()
 	key, _ := s.key("-name x -rate-limit 10000000")
-	a := newAdders(s.T, key, s.send, func() error {
+	a := newAdders(s.T, []string{key}, s.send, func() error {
 		if code, out, errs := s.run("verify"); code != 0 {
 			return fmt.Errorf("verify: exit %d\n%s%s", code, out, errs)
 		}

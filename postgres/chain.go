@@ -43,7 +43,7 @@ type part struct {
 }
 
 // mostParts is how many parts are known at most: then all of them are forgotten.
-const mostParts = 1 << 15
+const mostParts = 1 << 17
 
 // A value is that of a key in all states of its part from a commit on, up to the last one of an
 // epoch.
@@ -177,7 +177,7 @@ func (c *chain) learn(seen map[int32]*sight, asked bool) (landed <-chan struct{}
 			c.meet(n, s.Head)
 			continue
 		case mine || s.Is(p.head):
-		case !s.gone() && s.before.N <= s.N && s.N < p.head.N: // read earlier than what is known
+		case !s.gone() && (s.late || s.before.N <= s.N) && s.N < p.head.N: // read earlier than what is known
 		default:
 			settings := s.Settings != p.head.Settings || !s.sure()
 			c.epochs++
@@ -201,8 +201,8 @@ func (c *chain) learn(seen map[int32]*sight, asked bool) (landed <-chan struct{}
 	return landed
 }
 
-// meet notes the head of a part that nothing was known of. What the caller keeps of it he got from no
-// Get of this process since the common part is known, where settings are told. The caller holds mu.
+// meet notes the head of a part that nothing was known of. What is kept of it elsewhere is no older
+// than what is known of the common part: settings are told there. The caller holds mu.
 func (c *chain) meet(n int32, head Head) {
 	if len(c.parts) >= mostParts {
 		c.forget()

@@ -116,7 +116,7 @@ func (db *DB) commit(w *work) error {
 		case unprepared:
 			db.unprepared.Store(true)
 		case redial:
-			if sent && !unknown {
+			if _, before := errors.AsType[unsent](err); sent && !before && !unknown {
 				unknown, began = true, time.Now()
 			}
 		case again, elsewhere:

@@ -28,6 +28,7 @@ type conn struct {
 	commits  bool   // it has those that write to the log, too
 	epoch    uint64 // of the pool, when it was made
 	warned   bool   // the database has warned since the last trip began
+	over     bool   // it is in a transaction that only read and is of no use any more: the next trip ends it
 }
 
 // hints are settings that only make a session better. A pooler refuses them: its connections are
@@ -39,9 +40,6 @@ var hints = map[string]string{
 	"enable_seqscan":  "off",
 	"plan_cache_mode": "force_generic_plan",
 	"jit":             "off",
-
-	// Whoever has locked the log lets nobody prepare what writes to it. See sqlPatience, too.
-	"lock_timeout": "3s",
 
 	// Of a dead server, what it has locked is freed soon.
 	"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3",
@@ -131,24 +129,49 @@ func (db *DB) greet(c *conn) error {
 // prepare prepares the statements that write to the log, or all others. Who has locked the log keeps
 // others from preparing the former, so that those who only read must do without.
 func (c *conn) prepare(ofLog bool) error {
+	if c.over {
+		if _, err := c.trip().run(); err != nil {
+			return err
+		}
+	}
 	c.startTrip(c.db.trip)
+	alone := ofLog && c.pg.TxStatus() == 'I' // else the transaction that it is for has its own patience
 	p := c.pg.StartPipeline(context.Background())
+	if alone {
+		p.SendQueryParams(sqlBegin.text, nil, nil, nil, nil)
+		p.SendQueryParams(sqlPatience.text, nil, nil, nil, nil)
+	}
 	for _, s := range statements {
 		if s.ofLog == ofLog {
 			p.SendPrepare(s.name, s.text, s.params)
 		}
 	}
+	if alone {
+		p.SendQueryParams(sqlRollback.text, nil, nil, nil, nil) // they stay
+	}
 	err := p.Sync()
 	for err == nil {
 		var result any
 		if result, err = p.GetResults(); err == nil {
-			if _, done := result.(*pgconn.PipelineSync); done {
-				break
+			switch result := result.(type) {
+			case *pgconn.PipelineSync:
+				return p.Close()
+			case *pgconn.ResultReader:
+				_, err = result.Close()
 			}
 		}
 	}
-	return errors.Join(err, p.Close())
+	err = errors.Join(err, p.Close())
+	if alone {
+		c.rollback()
+	}
+	return err
 }
+
+// An unsent is an error of before a message was sent.
+type unsent struct{ error }
+
+func (e unsent) Unwrap() error { return e.error }
 
 // close ends the connection at once.
 func (c *conn) close() {
@@ -158,8 +181,11 @@ func (c *conn) close() {
 	c.pg.Close(ended)
 }
 
-// idle reports whether the connection can serve somebody else: it is open, and in no transaction.
-func (c *conn) idle() bool { return !c.pg.IsClosed() && c.pg.TxStatus() == 'I' }
+// idle reports whether the connection can serve somebody else: it is open, and in no transaction but
+// one that is over.
+func (c *conn) idle() bool {
+	return !c.pg.IsClosed() && (c.pg.TxStatus() == 'I' || c.over && c.pg.TxStatus() == 'T')
+}
 
 // A trip is statements that are sent in one message, and answered together. An error ends it:
 // what follows is not carried out.
@@ -167,9 +193,17 @@ type trip struct {
 	conn  *conn
 	batch pgconn.Batch
 	ofLog bool // it has prepared statements that write to the log
+	ends  bool // its first statement ends what is over
 }
 
-func (c *conn) trip() *trip { return &trip{conn: c} }
+func (c *conn) trip() *trip {
+	t := &trip{conn: c}
+	if c.over {
+		t.ends = true
+		t.add(sqlRollback)
+	}
+	return t
+}
 
 var inBinary = []int16{1} // all parameters, and all results, are in binary format
 
@@ -193,7 +227,7 @@ func (t *trip) runFor(limit time.Duration) ([][]row, error) {
 	c := t.conn
 	if t.ofLog && !c.commits {
 		if err := c.prepare(true); err != nil {
-			return nil, err
+			return nil, unsent{err}
 		}
 		c.commits = true
 	}
@@ -211,6 +245,9 @@ func (t *trip) runFor(limit time.Duration) ([][]row, error) {
 			break // Close of all returns it too
 		}
 		list = append(list, rows)
+	}
+	if t.ends && len(list) > 0 {
+		c.over, list = false, list[1:]
 	}
 	return list, results.Close()
 }

@@ -213,6 +213,50 @@ func (p *pool) give(c *conn, err error) {
 	<-p.tokens
 }
 
+// overTime is for how long a transaction that is over may stay open. While it does, the database keeps
+// what it might read.
+const overTime = 5 * time.Millisecond
+
+// giveOver puts a connection back whose transaction, which only read, is of no use any more. Who
+// takes it next ends that with what it has to say.
+func (p *pool) giveOver(c *conn) {
+	if c.pg.IsClosed() || c.pg.TxStatus() != 'T' {
+		go func() {
+			c.rollback()
+			p.give(c, nil)
+		}()
+		return
+	}
+	c.over = true
+	time.AfterFunc(overTime, func() { p.end(c) })
+	p.give(c, nil)
+}
+
+// end ends what is over on a connection that nobody has taken.
+func (p *pool) end(c *conn) {
+	select {
+	case p.tokens <- struct{}{}:
+	default: // somebody is about to
+		time.AfterFunc(overTime, func() { p.end(c) })
+		return
+	}
+	p.mu.Lock()
+	at := slices.Index(p.idle, c)
+	if at >= 0 {
+		p.idle = slices.Delete(p.idle, at, at+1)
+	}
+	p.mu.Unlock()
+	if at < 0 {
+		<-p.tokens
+		return
+	}
+	var err error
+	if c.over {
+		_, err = c.trip().run()
+	}
+	p.give(c, err)
+}
+
 // renew closes the connections that nobody uses now, and those in use once they are given back.
 func (p *pool) renew() {
 	p.mu.Lock()
@@ -278,10 +322,11 @@ func (db *DB) with(ctx context.Context, p *pool, use func(*conn) (keep bool, err
 	}
 }
 
-// free is for an err which says that a row was locked for long. It ends the sessions that hold one of
-// the log, or all of it, or one of the leases, and have waited for 5 seconds for the rest of their message: their server
-// has stopped, or something on the way has lost the rest and keeps the connection. Else they would
-// hold up everybody for ever. PostgreSQL's own limits begin where a message ends.
+// free is for an err which says that something was locked for long. It ends the sessions that have
+// locked a row of the log, or all of it, or a lease, and have waited for 5 seconds for the rest of
+// their message: their server has stopped, or something on the way has lost the rest and keeps the
+// connection. Else they would hold up everybody for ever. PostgreSQL's own limits begin where a
+// message ends.
 func (db *DB) free(err error) {
 	if sqlState(err) != "55P03" {
 		return

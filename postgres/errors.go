@@ -32,7 +32,8 @@ const (
 // Failures of everything else.
 const (
 	// ErrTurnLost says that another server has committed since the head that a commit builds
-	// on. Nothing was stored. Whatever was read before is to be read again.
+	// on, or that the connection was lost over which that state was read. Nothing was stored.
+	// Whatever was read before is to be read again.
 	ErrTurnLost = failure("another server has committed")
 
 	// ErrUnavailable says that the database could not be asked, or refused for a reason that

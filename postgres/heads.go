@@ -30,16 +30,19 @@ type sight struct {
 	Head
 	before   Head
 	unasked  bool      // nothing was known before, or it was not asked about
+	late     bool      // before may be a later commit than those that could be read
 	ofBefore []byte    // the id of before's number in the log that was read; nil: it is not there
 	at       time.Time // the database's clock
 }
 
 // sure reports whether the commit before is there for certain.
-func (s *sight) sure() bool { return s.before.ID == [16]byte{} && !s.unasked || s.ofBefore != nil }
+func (s *sight) sure() bool {
+	return !s.unasked && (s.before.ID == [16]byte{} || string(s.ofBefore) == string(s.before.ID[:]))
+}
 
 // gone reports whether before was a commit that is not in the log any more. It was not trimmed.
 func (s *sight) gone() bool {
-	if s.before.ID == ([16]byte{}) {
+	if s.late || s.before.ID == ([16]byte{}) {
 		return false
 	}
 	if s.ofBefore == nil {

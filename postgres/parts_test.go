@@ -782,3 +782,110 @@ func TestManyParts(t *testing.T) {
 		}
 	}
 }
+
+// TestUndecided reads what a commit of this process has changed before its outcome is known here, for
+// too long: a View that has read other values ends, and does not go on with these.
+func TestUndecided(t *testing.T) {
+	t.Parallel()
+	for _, before := range []bool{true, false} { // the View has read something
+		dsn := pgtest.DSN(t)
+		other, db := openParts(t, dsn), openParts(t, dsn)
+		if err := act(db, "b", Commit{}, "b", "old", "b1", "old", "b2", "old"); err != nil {
+			t.Fatal(err)
+		}
+		read := func(s *State, key string) (string, error) {
+			value, _, err := s.Get([]byte(key))
+			return string(value), err
+		}
+		err := db.View(t.Context(), func(s *State) error {
+			if before {
+				if _, err := read(s, "b"); err != nil {
+					return err
+				}
+			}
+			id := newID()
+			db.chain.sending(id)
+			w := &work{id: id, bases: []partHead{{1, db.chain.known([]int32{1})[1]}}, changes: changes("b", "new", "b1", "new", "b2", "new"), parts: []int32{1, 1, 1}}
+			if err := other.commit(w); err != nil {
+				t.Fatal(err)
+			}
+			s.Warm([][]byte{[]byte("b1"), []byte("b2")})
+			value, err := read(s, "b1")
+			if err == nil {
+				t.Errorf("it goes on with %q", value)
+			}
+			return err
+		})
+		if !errors.Is(err, ErrUnavailable) && !before || err == nil {
+			t.Errorf("read before %t: %v", before, err)
+		}
+	}
+}
+
+// TestNotTold: a snapshot that comes to a part later tells of no settings where others have changed
+// none: all caches would be forgotten, and turns lost.
+func TestNotTold(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	other, db := openParts(t, dsn), openParts(t, dsn)
+	told := 0
+	db.OnOthers(func(_ int32, settings bool) {
+		if settings {
+			told++
+		}
+	})
+	if err := errors.Join(act(db, "b", Commit{}, "b", "1"), act(db, "c", Commit{}, "c", "1")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		turn, err := db.Begin(nil)
+		if err == nil {
+			err = errors.Join(act(other, "a", Commit{}, "a", "2"), act(other, "b", Commit{}, "b", "2"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		view := db.View
+		if i%2 == 0 {
+			view = db.ViewOnce
+		}
+		if err := view(t.Context(), func(s *State) error {
+			_, _, err := s.Get([]byte("a"))
+			s.Warm([][]byte{[]byte("b"), []byte("b1")})
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := turn.Commit(changes("c", "2"), Commit{}); err != nil {
+			t.Errorf("a turn of another part: %v", err)
+		}
+	}
+	if told > 0 {
+		t.Errorf("told of settings %d times", told)
+	}
+}
+
+// TestCommitBesideHold: who wants to commit while another has locked the log is told that nothing was
+// stored, also over a connection that has committed nothing before.
+func TestCommitBesideHold(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	dsn := pgtest.DSN(t)
+	other := openParts(t, dsn)
+	db, err := Open(t.Context(), dsn, Options{Parts: letters{}, Patience: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	err = other.Hold(t.Context(), func(*Snapshot) error {
+		if err := act(db, "b", Commit{}, "b", "1"); !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknown) {
+			t.Errorf("got %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

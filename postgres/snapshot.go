@@ -36,13 +36,11 @@ func (db *DB) committerSnapshot() *Snapshot {
 	return &Snapshot{db: db, ctx: context.Background(), pool: &db.writers}
 }
 
-// Close ends the snapshot. It does not wait for the database to say so.
+// Close ends the snapshot. The database hears of it with the next message over the connection, or
+// soon.
 func (s *Snapshot) Close() {
-	if c := s.conn; c != nil {
-		go func() {
-			c.rollback()
-			s.pool.give(c, nil)
-		}()
+	if s.conn != nil {
+		s.pool.giveOver(s.conn)
 		s.conn = nil
 	}
 	s.err = ErrClosed
@@ -65,12 +63,13 @@ func (s *Snapshot) ask(parts []int32, ask func(*trip), read func([]row)) error {
 	}
 	t := s.conn.trip()
 	ask(t)
+	before := s.db.chain.known(heads)
 	if len(heads) > 0 {
-		t.askHeads(heads, nil) // what is known by now may be later than the snapshot
+		t.askHeads(heads, before)
 	}
 	results, err := t.run()
 	if err == nil && len(heads) > 0 {
-		err = s.note(s.conn, results[1], nil)
+		err = s.note(s.conn, results[1], before, true)
 	}
 	if err == nil {
 		read(results[0])
@@ -90,7 +89,7 @@ func (s *Snapshot) begin(parts []int32, ask func(*trip), read func([]row)) error
 		ask(t)
 		results, err := t.run()
 		if err == nil {
-			err = s.note(c, results[1], before)
+			err = s.note(c, results[1], before, false)
 		}
 		if err != nil {
 			c.rollback()
@@ -105,13 +104,14 @@ func (s *Snapshot) begin(parts []int32, ask func(*trip), read func([]row)) error
 	return s.failed(err)
 }
 
-// note keeps the heads that were read.
-func (s *Snapshot) note(c *conn, rows []row, before heads) error {
+// note keeps the heads that were read. late says that the snapshot had begun before.
+func (s *Snapshot) note(c *conn, rows []row, before heads, late bool) error {
 	seen, err := c.sightsIn(rows, before)
 	if s.seen == nil {
 		s.seen = map[int32]*sight{}
 	}
-	for n := range seen {
+	for n, at := range seen {
+		at.late = late
 		s.news = append(s.news, n)
 	}
 	maps.Copy(s.seen, seen)

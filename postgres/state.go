@@ -103,6 +103,7 @@ func (s *State) sees(err error) error {
 	s.snap.news = s.snap.news[:0]
 	if landed := s.db.chain.learn(news, false); landed != nil {
 		if err := await(landed); err != nil { // who reads what is known must not read less then
+			s.snap.err = err // nor go on with what Warm has read
 			return err
 		}
 	}
@@ -117,22 +118,37 @@ func (s *State) with(parts ...int32) []int32 {
 	return slices.AppendSeq(parts, maps.Keys(s.parts))
 }
 
+// ask asks for the heads of other parts, if values of keys are known there. It does so once: where
+// there are many parts, a snapshot asks for each.
+func (s *State) ask(keys ...[]byte) error {
+	if s.snap.conn != nil || s.asked {
+		return nil
+	}
+	var others []int32
+	for _, key := range keys {
+		if n := s.db.parts.PartOf(key); s.parts[n] == nil && s.db.chain.has(n, key) {
+			others = append(others, n)
+		}
+	}
+	if others == nil {
+		return nil
+	}
+	s.asked = true
+	now, err := s.db.heads(s.snap.ctx, s.with(others...)...)
+	if err == nil {
+		err = s.take(now)
+	}
+	return err
+}
+
 // Get returns the value of a key; ok is false where there is none. The caller does not change it.
 func (s *State) Get(key []byte) (value []byte, ok bool, err error) {
 	if s.moved {
 		return nil, false, errMoved
 	}
 	n := s.db.parts.PartOf(key)
-	// Another part's value may be known. Where there are many parts, a snapshot asks for each once.
-	if s.parts[n] == nil && s.snap.conn == nil && !s.asked && s.db.chain.has(n, key) {
-		s.asked = true
-		now, err := s.db.heads(s.snap.ctx, s.with(n)...)
-		if err == nil {
-			err = s.take(now)
-		}
-		if err != nil {
-			return nil, false, err
-		}
+	if err := s.ask(key); err != nil {
+		return nil, false, err
 	}
 	if p := s.parts[n]; p != nil {
 		if value, known := s.db.chain.get(n, key, p.head.N, p.epoch); known {
@@ -154,6 +170,9 @@ func (s *State) Get(key []byte) (value []byte, ok bool, err error) {
 func (s *State) Warm(keys [][]byte) {
 	if s.moved {
 		return
+	}
+	if s.ask(keys...) != nil {
+		return // Get will say it
 	}
 	var missing [][]byte
 	parts := s.with()

@@ -7,7 +7,7 @@ import (
 )
 
 // A statement is everything that is sent to PostgreSQL again and again. Each connection prepares
-// all of them, unless it is a pooler's. The name depends on the text, so that no other program's
+// them, unless it is a pooler's: those that write to the log when it first needs one. The name depends on the text, so that no other program's
 // statement is taken for it.
 type statement struct {
 	name   string

@@ -115,6 +115,9 @@ func (c *conn) exec(text string) error {
 // query runs statements in one transaction of their own, and returns the rows of all of them, in
 // text.
 func (c *conn) query(text string) ([]row, error) {
+	if c.over {
+		c.trip().run()
+	}
 	c.startTrip(c.db.trip)
 	results, err := c.pg.Exec(context.Background(), text).ReadAll()
 	var rows []row

@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"maps"
 	"slices"
@@ -202,11 +203,12 @@ func (t *Turn) sees(err error, parts ...int32) error {
 	switch {
 	case t.err != nil:
 		return t.err
+	case errors.Is(err, ErrUnavailable) && t.snap.conn != nil: // its connection was lost, and another one may do
+		t.err = ErrTurnLost
+		return t.err
 	case err != nil:
-		if t.err = err; t.snap.conn == nil { // else its connection was lost, and another one may do
-			t.db.chain.silent(err)
-		}
-		return err
+		t.err = err
+		return t.db.chain.silent(err)
 	}
 	for _, n := range parts {
 		if _, known := t.base(n); !known && t.err == nil {
@@ -263,8 +265,8 @@ func (t *Turn) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		parts := t.db.partsOf(lo, hi)
 		var ask []int32
-		for _, n := range parts {
-			ask = t.asked(n)
+		if parts != nil {
+			ask = t.asked(parts[0])
 		}
 		if t.err == nil && parts == nil && t.all == nil {
 			seen, err := t.snap.allHeads()
