@@ -889,3 +889,52 @@ func TestCommitBesideHold(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestNewParts: a part without commits is one only as long as it has none. Others may have begun it, and
+// trimmed its first commits, or be about to.
+func TestNewParts(t *testing.T) {
+	t.Parallel()
+	insert := fmt.Sprintf(`INSERT INTO sello_log (part, n, id, prev, settings) VALUES (%d, 5000, decode(md5('x'), 'hex'), '', 0)`, 'x'-'a')
+	t.Run("trimmed", func(t *testing.T) {
+		t.Parallel()
+		db := openParts(t, pgtest.DSN(t))
+		if _, err := db.heads(t.Context(), 'x'-'a'); err != nil {
+			t.Fatal(err)
+		}
+		exec(t, db, insert)
+		if err := act(db, "", Commit{}, "x", "1"); err != ErrTurnLost {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("about to", func(t *testing.T) {
+		t.Parallel()
+		dsn := pgtest.DSN(t)
+		db, other := openParts(t, dsn), openParts(t, dsn)
+		turn, err := db.Begin(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range turn.Scan(nil, nil, false) {
+			t.Fatal(err) // there is nothing
+		}
+		c, err := other.writers.take(t.Context())
+		if err == nil {
+			err = c.exec("BEGIN; " + insert)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		committed := make(chan error)
+		go func() {
+			time.Sleep(300 * time.Millisecond)
+			committed <- c.exec("COMMIT")
+		}()
+		if err := turn.Commit(changes("b", "1"), Commit{}); err != ErrTurnLost {
+			t.Errorf("got %v", err)
+		}
+		if err := <-committed; err != nil {
+			t.Error(err)
+		}
+		other.writers.give(c, nil)
+	})
+}
