@@ -433,3 +433,29 @@ func TestPostgresPages(t *testing.T) {
 		}
 	}
 }
+
+// TestPostgresSchema: who changes the schema has seen, or stops, whatever others write anywhere: their
+// updates run again after it. Other common keys stop nobody.
+func TestPostgresSchema(t *testing.T) {
+	stores := servers(t, 2)
+	put := func(server int, k key) (runs int) {
+		t.Helper()
+		if err := stores[server].Update(t.Context(), func(tx Tx) error {
+			runs++
+			return tx.Put(k, []byte{1})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return runs
+	}
+	put(0, orgKey('n', 1))
+	for _, test := range []struct {
+		key  key
+		runs int
+	}{{newKey('u').id(id{}), 1}, {newKey('v'), 2}, {orgKey('n', 2), 1}, {orgKey('n', 1), 2}} {
+		put(1, test.key)
+		if runs := put(0, orgKey('n', 1)); runs != test.runs {
+			t.Errorf("after a write of %q by another server an update ran %d times, want %d", test.key, runs, test.runs)
+		}
+	}
+}
