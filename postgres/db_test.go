@@ -423,6 +423,27 @@ func TestSilence(t *testing.T) {
 	check(t, direct, "a=1 ")
 }
 
+// TestSilenceBefore cuts a server off before it has committed anything over its connection. What was
+// not sent was not stored, and it says so.
+func TestSilenceBefore(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	direct := open(t, dsn)
+	proxy := pgtest.NewProxy(t, dsn, func(int) pgtest.Fault { return pgtest.Fault{} })
+	db, err := Open(t.Context(), proxy.DSN(), Options{Create: true, Name: "sello", Trip: 300 * time.Millisecond, Patience: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	first := head(t, db)
+	proxy.Freeze()
+	if _, err := commitTo(db, first, newID(), false, changes("a", "1")); !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknown) {
+		t.Errorf("got %v", err)
+	}
+	proxy.Thaw()
+	check(t, direct, "")
+}
+
 // TestRestart stops the database under load, in both ways. What was answered is there, and the
 // servers go on by themselves.
 func TestRestart(t *testing.T) {
