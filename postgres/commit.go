@@ -155,10 +155,8 @@ func (db *DB) settled(w *work) error {
 		if len(rows[0]) == 1 {
 			id = rows[0][0][0]
 		}
-		seen, err := c.sightsIn(rows[1], nil)
-		if err == nil {
-			head = seen[first.part].Head
-		}
+		now, err := c.headsIn(rows[1])
+		head = now[first.part]
 		return err
 	})
 	if err == nil && string(id) == string(w.id[:]) {
@@ -204,12 +202,11 @@ func (c *conn) commitAll(w *work) error {
 		c.rollback()
 		return err
 	}
-	seen, err := c.sightsIn(rows[4], nil)
+	now, err := c.headsIn(rows[4])
 	if err != nil {
 		c.rollback()
 		return err
 	}
-	now := headsOf(seen)
 	for _, n := range w.all.bases.parts() {
 		if _, there := now[n]; !there {
 			now[n] = Head{} // without commits

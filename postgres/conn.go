@@ -100,7 +100,7 @@ func (db *DB) dialWith(ctx context.Context, params map[string]string) (*conn, er
 	return c, nil
 }
 
-// greet checks the server behind a new connection, and prepares the statements.
+// greet checks the server behind a new connection, and prepares the statements that only read.
 func (db *DB) greet(c *conn) error {
 	version := c.pg.ParameterStatus("server_version") // as 15.18 (Debian …), or 17devel
 	major := 0

@@ -70,23 +70,19 @@ func (c *conn) lock() error {
 
 // commitIn has the transaction be a commit in some parts. It has locked the log.
 func (c *conn) commitIn(parts map[int32]bool) error {
-	rows, err := c.trip().add(sqlAllHeads).run()
-	if err != nil {
-		return err
-	}
-	seen, err := c.sightsIn(rows[0], nil)
+	now, err := c.allHeads()
 	if err != nil {
 		return err
 	}
 	w := &work{id: newID(), settings: true}
-	now := headsOf(seen)
 	for n := range parts {
 		w.bases = append(w.bases, partHead{n, now[n]})
 	}
-	if rows, err = w.add(c.trip()).run(); err == nil {
-		err = w.won(rows[0])
+	rows, err := w.add(c.trip()).run()
+	if err != nil {
+		return err
 	}
-	return err
+	return w.won(rows[0])
 }
 
 // copyIn sends entries to the table.

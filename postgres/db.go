@@ -236,7 +236,7 @@ func (p *pool) giveOver(c *conn) {
 func (p *pool) end(c *conn) {
 	select {
 	case p.tokens <- struct{}{}:
-	default: // somebody is about to
+	default: // all are in use, this one too
 		time.AfterFunc(overTime, func() { p.end(c) })
 		return
 	}

@@ -18,7 +18,8 @@
 //
 //   - Another server's insert of n+1 waits for the first transaction. It does nothing if that
 //     commits, and goes ahead if that rolls back. Where it did nothing, nothing else is changed, and
-//     rows that it has inserted in other parts go. Parts are locked in order: nobody waits in a circle.
+//     what it has inserted in other parts is deleted again. Parts are locked in order, so that no two
+//     wait for each other.
 //   - After a failover that lost commits, row n is not there, or has another id. Then nothing is
 //     inserted. A number alone would be given again; a random id is not.
 //   - A server that slept or was cut off cannot commit late: its n+1 is taken.

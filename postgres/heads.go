@@ -84,6 +84,21 @@ func (c *conn) sightsIn(rows []row, before heads) (map[int32]*sight, error) {
 	return seen, nil
 }
 
+// headsIn returns the heads in rows of sqlHeads or sqlAllHeads.
+func (c *conn) headsIn(rows []row) (heads, error) {
+	seen, err := c.sightsIn(rows, nil)
+	return headsOf(seen), err
+}
+
+// allHeads asks for the heads of all parts that have commits.
+func (c *conn) allHeads() (heads, error) {
+	rows, err := c.trip().add(sqlAllHeads).run()
+	if err != nil {
+		return nil, err
+	}
+	return c.headsIn(rows[0])
+}
+
 // headChecks is who waits for heads.
 type headChecks struct {
 	mu      sync.Mutex

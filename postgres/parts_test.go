@@ -56,6 +56,27 @@ func act(db *DB, read string, special Commit, words ...string) error {
 	return turn.Commit(changes(words...), special)
 }
 
+// actAgain commits changes, in a second turn if the first one is lost to what others have committed
+// before.
+func actAgain(db *DB, special Commit, words ...string) error {
+	err := act(db, "", special, words...)
+	if err == ErrTurnLost {
+		err = act(db, "", special, words...)
+	}
+	return err
+}
+
+// settingsTold counts how often others are told to have changed settings.
+func settingsTold(db *DB) *int {
+	told := 0
+	db.OnOthers(func(_ int32, settings bool) {
+		if settings {
+			told++
+		}
+	})
+	return &told
+}
+
 // TestParts: a turn is lost by what others commit in its parts, those that it has only read too, and
 // by nothing else.
 func TestParts(t *testing.T) {
@@ -86,10 +107,8 @@ func TestParts(t *testing.T) {
 			dsn := pgtest.DSN(t)
 			db, other := openParts(t, dsn), openParts(t, dsn)
 			for _, d := range []*DB{db, other} {
-				if err := act(d, "", Commit{}, "b", "1", "c", "1", "d", "1", "e", "1"); err != nil {
-					if err = act(d, "", Commit{}, "b", "1", "c", "1", "d", "1", "e", "1"); err != nil {
-						t.Fatal(err)
-					}
+				if err := actAgain(d, Commit{}, "b", "1", "c", "1", "d", "1", "e", "1"); err != nil {
+					t.Fatal(err)
 				}
 			}
 			for _, d := range []*DB{db, other} {
@@ -442,13 +461,7 @@ func TestTurnTold(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	db, other := openParts(t, dsn), openParts(t, dsn)
 	for name, between := range map[string]func() error{
-		"others' commit": func() error {
-			err := act(other, "", Commit{}, "c", "1")
-			if err == ErrTurnLost {
-				err = act(other, "", Commit{}, "c", "1")
-			}
-			return err
-		},
+		"others' commit": func() error { return actAgain(other, Commit{}, "c", "1") },
 		"all is forgotten": func() error {
 			db.chain.mu.Lock()
 			defer db.chain.mu.Unlock()
@@ -516,10 +529,7 @@ func TestTold(t *testing.T) {
 		{"x", Commit{}, []int32{'x' - 'a'}, ""}, // nothing was known of it
 		{"x", Commit{}, []int32{'x' - 'a'}, "23 false"},
 	} {
-		err := act(other, "", test.as, test.keys, "1")
-		if err == ErrTurnLost {
-			err = act(other, "", test.as, test.keys, "1")
-		}
+		err := actAgain(other, test.as, test.keys, "1")
 		if err == nil {
 			_, err = db.CatchUp(t.Context(), test.parts...)
 		}
@@ -572,12 +582,7 @@ func TestMeeting(t *testing.T) {
 				t.Parallel()
 				dsn := pgtest.DSN(t)
 				other, db := openParts(t, dsn), openParts(t, dsn)
-				told := 0
-				db.OnOthers(func(_ int32, settings bool) {
-					if settings {
-						told++
-					}
-				})
+				told := settingsTold(db)
 				if err := errors.Join(act(other, "", Commit{}, "b", "old"), catchUp(db)); err != nil {
 					t.Fatal(err)
 				}
@@ -597,8 +602,8 @@ func TestMeeting(t *testing.T) {
 				if err := act(db, "b", Commit{}, "b", "mine"); err != nil {
 					t.Errorf("the next turn: %v", err)
 				}
-				if (told > 0) != test.lost {
-					t.Errorf("told of settings %d times", told)
+				if (*told > 0) != test.lost {
+					t.Errorf("told of settings %d times", *told)
 				}
 			})
 		}
@@ -614,12 +619,7 @@ func TestOlderSnapshot(t *testing.T) {
 	if err := act(other, "", Commit{Settings: true}, "b", "old"); err != nil {
 		t.Fatal(err)
 	}
-	told := 0
-	db.OnOthers(func(_ int32, settings bool) {
-		if settings {
-			told++
-		}
-	})
+	told := settingsTold(db)
 	err := db.ViewOnce(t.Context(), func(s *State) error {
 		if _, _, err := s.Get([]byte("a")); err != nil {
 			return err
@@ -635,7 +635,7 @@ func TestOlderSnapshot(t *testing.T) {
 		}
 		return nil
 	})
-	if told == 0 || err != nil {
+	if *told == 0 || err != nil {
 		t.Errorf("nobody was told, %v", err)
 	}
 }
@@ -828,12 +828,7 @@ func TestNotTold(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.DSN(t)
 	other, db := openParts(t, dsn), openParts(t, dsn)
-	told := 0
-	db.OnOthers(func(_ int32, settings bool) {
-		if settings {
-			told++
-		}
-	})
+	told := settingsTold(db)
 	if err := errors.Join(act(db, "b", Commit{}, "b", "1"), act(db, "c", Commit{}, "c", "1")); err != nil {
 		t.Fatal(err)
 	}
@@ -860,8 +855,8 @@ func TestNotTold(t *testing.T) {
 			t.Errorf("a turn of another part: %v", err)
 		}
 	}
-	if told > 0 {
-		t.Errorf("told of settings %d times", told)
+	if *told > 0 {
+		t.Errorf("told of settings %d times", *told)
 	}
 }
 

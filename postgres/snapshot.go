@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 )
 
@@ -52,23 +51,23 @@ func (s *Snapshot) ask(parts []int32, ask func(*trip), read func([]row)) error {
 	if s.err != nil {
 		return s.err
 	}
-	var heads []int32
+	var unseen []int32
 	for _, n := range parts {
-		if s.seen[n] == nil && !slices.Contains(heads, n) {
-			heads = append(heads, n)
+		if s.seen[n] == nil && !slices.Contains(unseen, n) {
+			unseen = append(unseen, n)
 		}
 	}
 	if s.conn == nil {
-		return s.begin(heads, ask, read)
+		return s.begin(unseen, ask, read)
 	}
 	t := s.conn.trip()
 	ask(t)
-	before := s.db.chain.known(heads)
-	if len(heads) > 0 {
-		t.askHeads(heads, before)
+	before := s.db.chain.known(unseen)
+	if len(unseen) > 0 {
+		t.askHeads(unseen, before)
 	}
 	results, err := t.run()
-	if err == nil && len(heads) > 0 {
+	if err == nil && len(unseen) > 0 {
 		err = s.note(s.conn, results[1], before, true)
 	}
 	if err == nil {
@@ -112,22 +111,22 @@ func (s *Snapshot) note(c *conn, rows []row, before heads, late bool) error {
 	}
 	for n, at := range seen {
 		at.late = late
+		s.seen[n] = at
 		s.news = append(s.news, n)
 	}
-	maps.Copy(s.seen, seen)
 	return err
 }
 
 // allHeads returns the heads of all parts that have commits. The common one's is asked for like those
 // of get.
-func (s *Snapshot) allHeads() (seen map[int32]*sight, err error) {
+func (s *Snapshot) allHeads() (all heads, err error) {
 	var rows []row
 	err = s.ask([]int32{Common}, func(t *trip) { t.add(sqlAllHeads) }, func(r []row) { rows = r })
 	if err == nil {
-		seen, err = s.conn.sightsIn(rows, nil)
+		all, err = s.conn.headsIn(rows)
 		err = s.failed(err)
 	}
-	return seen, err
+	return all, err
 }
 
 // failed keeps the first error that leaves the snapshot of no use.

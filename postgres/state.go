@@ -54,10 +54,7 @@ func (db *DB) look(ctx context.Context, known heads, fn func(*State) error) (mov
 func (db *DB) ViewOnce(ctx context.Context, fn func(*State) error) error {
 	s := db.state(ctx)
 	defer s.snap.Close()
-	if err := s.snap.ask([]int32{Common}, func(t *trip) {}, func([]row) {}); err != nil {
-		return err
-	}
-	if err := s.sees(nil); err != nil {
+	if err := s.sees(s.snap.ask([]int32{Common}, func(*trip) {}, func([]row) {})); err != nil {
 		return err
 	}
 	return fn(s)

@@ -31,9 +31,8 @@ type base struct {
 
 // bases are those of a turn, by part. The turn after it looks at them while it is being committed.
 type bases struct {
-	mu   sync.Mutex
-	of   map[int32]base
-	list []int32
+	mu sync.Mutex
+	of map[int32]base
 }
 
 // in returns what the turn builds on in a part; used is false if it has not used it.
@@ -51,14 +50,13 @@ func (b *bases) add(n int32, in base) {
 		b.of = map[int32]base{}
 	}
 	b.of[n] = in
-	b.list = append(b.list, n)
 }
 
 // parts lists the parts that the turn has used.
 func (b *bases) parts() []int32 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.list[:len(b.list):len(b.list)]
+	return slices.Collect(maps.Keys(b.of))
 }
 
 // before is what remains to be known of a turn that is being committed.
@@ -230,8 +228,8 @@ func (t *Turn) Get(key []byte) (value []byte, ok bool, err error) {
 		return nil, false, t.err
 	}
 	if known {
-		if value, known := t.db.chain.get(n, key, last, b.epoch); known {
-			return value, value != nil, nil
+		if kept, there := t.db.chain.get(n, key, last, b.epoch); there {
+			return kept, kept != nil, nil
 		}
 	}
 	value, ok, err = t.snap.get(key, t.asked(n)...)
@@ -269,9 +267,9 @@ func (t *Turn) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 			ask = t.asked(parts[0])
 		}
 		if t.err == nil && parts == nil && t.all == nil {
-			seen, err := t.snap.allHeads()
+			all, err := t.snap.allHeads()
 			if t.sees(err, Common) == nil {
-				t.all = headsOf(seen)
+				t.all = all
 			}
 		}
 		if t.err != nil {
@@ -308,13 +306,8 @@ func (t *Turn) headsNow() (now heads, err error) {
 	if t.all == nil {
 		return t.db.heads(context.Background(), t.bases.parts()...)
 	}
-	err = t.db.over(context.Background(), &t.db.writers, func(c *conn) error {
-		rows, err := c.trip().add(sqlAllHeads).run()
-		if err != nil {
-			return err
-		}
-		seen, err := c.sightsIn(rows[0], nil)
-		now = headsOf(seen)
+	err = t.db.over(context.Background(), &t.db.writers, func(c *conn) (err error) {
+		now, err = c.allHeads()
 		return err
 	})
 	return now, err
