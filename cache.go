@@ -194,8 +194,8 @@ func (s *watchedStore) guarded(fn func(Tx) error) func(Tx) error {
 }
 
 // tryWrite finds out whether a store that refuses writes, for lack of space or the
-// like, still does: it writes again what is there, or takes away what is not. While a server is not ready,
-// there may be no other writes.
+// like, still does: it writes again what is there, or takes away what is not. While a
+// server is not ready, there may be no other writes.
 func (s *watchedStore) tryWrite(ctx context.Context) {
 	if !s.refusing.Load() {
 		return
@@ -262,7 +262,7 @@ func (t watchedTx) Put(key, value []byte) error {
 	return t.Tx.Put(key, value)
 }
 
-func (t watchedTx) warm(keys [][]byte) { warmBelow(t.Tx, keys) }
+func (t watchedTx) below() Tx { return t.Tx }
 
 func (t watchedTx) absorb(p *overlay) bool {
 	below, ok := t.Tx.(absorber)

@@ -7,6 +7,7 @@ import (
 	"crypto/cipher"
 	"crypto/sha256"
 	"encoding/binary"
+	"iter"
 	"net/http"
 	"slices"
 	"sync"
@@ -346,15 +347,12 @@ func findStaleSlice(tx Tx, known *knownSlices, now instant) (*staleSlice, error)
 		return nil, err
 	}
 	var damaged error
-	for some := range slices.Chunk(numbers(n), orgsAtOnce) {
-		warm(tx, some, slicesKey)
-		for _, org := range some {
-			s, err := known.stale(tx, org, now)
-			if isDamaged(err) {
-				damaged = err
-			} else if err != nil || s != nil {
-				return s, err
-			}
+	for org := range withSlices(tx, n) {
+		s, err := known.stale(tx, org, now)
+		if isDamaged(err) {
+			damaged = err
+		} else if err != nil || s != nil {
+			return s, err
 		}
 	}
 	return nil, damaged
@@ -363,12 +361,23 @@ func findStaleSlice(tx Tx, known *knownSlices, now instant) (*staleSlice, error)
 // orgsAtOnce is how many organizations are looked into at once, where that is faster.
 const orgsAtOnce = 256
 
-// numbers are those of the first n organizations.
-func numbers(n uint64) (list []uint32) {
-	for org := uint32(1); uint64(org) <= n; org++ {
-		list = append(list, org)
+// withSlices yields the numbers of the first n organizations. The caller reads the slices of each.
+func withSlices(tx Tx, n uint64) iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		var some []uint32
+		for org := uint32(1); uint64(org) <= n; org++ {
+			if some = append(some, org); len(some) < orgsAtOnce && uint64(org) < n {
+				continue
+			}
+			warm(tx, some, slicesKey)
+			for _, one := range some {
+				if !yield(one) {
+					return
+				}
+			}
+			some = some[:0]
+		}
 	}
-	return list
 }
 
 // slicesKey is where an organization's slices are.

@@ -33,7 +33,7 @@ func (o *overlay) Get(key []byte) ([]byte, bool, error) {
 	return o.base.Get(key)
 }
 
-func (o *overlay) warm(keys [][]byte) { warmBelow(o.base, keys) }
+func (o *overlay) below() Tx { return o.base }
 
 func (o *overlay) Put(key, value []byte) error {
 	if len(value) > maxValue {

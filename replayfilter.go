@@ -93,17 +93,14 @@ func (e *engine) filterReplays(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for some := range slices.Chunk(numbers(n), orgsAtOnce) {
-			warm(tx, some, slicesKey)
-			for _, org := range some {
-				f, err := filterOf(tx, e.slices, org, e.replayFilter(org), room)
-				if err != nil {
-					return err
-				}
-				if f != nil {
-					filters[org] = f
-					room -= len(f.words)
-				}
+		for org := range withSlices(tx, n) {
+			f, err := filterOf(tx, e.slices, org, e.replayFilter(org), room)
+			if err != nil {
+				return err
+			}
+			if f != nil {
+				filters[org] = f
+				room -= len(f.words)
 			}
 		}
 		e.filters.Store(&filters)

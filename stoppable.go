@@ -30,7 +30,7 @@ func (t *stoppableTx) Get(key []byte) ([]byte, bool, error) {
 	return t.Tx.Get(key)
 }
 
-func (t *stoppableTx) warm(keys [][]byte) { warmBelow(t.Tx, keys) }
+func (t *stoppableTx) below() Tx { return t.Tx }
 
 func (t *stoppableTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {

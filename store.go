@@ -71,8 +71,14 @@ type warmer interface {
 	warm(keys [][]byte)
 }
 
+// A layer is a Tx on top of another one.
+type layer interface{ below() Tx }
+
 // warm tells a transaction which keys will be read: keysOf of each item, but for nil.
 func warm[T any, K ~[]byte](tx Tx, list []T, keysOf ...func(T) K) {
+	for l, ok := tx.(layer); ok; l, ok = tx.(layer) {
+		tx = l.below()
+	}
 	w, ok := tx.(warmer)
 	if !ok || len(list) < 2 {
 		return
@@ -86,13 +92,6 @@ func warm[T any, K ~[]byte](tx Tx, list []T, keysOf ...func(T) K) {
 		}
 	}
 	w.warm(keys)
-}
-
-// warmBelow is warm for what lies on another Tx.
-func warmBelow(tx Tx, keys [][]byte) {
-	if w, ok := tx.(warmer); ok {
-		w.warm(keys)
-	}
 }
 
 // A sharedTx is the Tx of a View that several goroutines can read at once.
@@ -200,8 +199,8 @@ type sharedStore interface {
 
 	// onOthers has others called when another process has committed in a part (partition.go):
 	// before a View or Update of this one sees that. settings says whether keys were written that
-	// databaseOptions.setting names. Of a part that no Get has read, others is not told. onOthers is
-	// called before the first View or Update.
+	// databaseOptions.setting names: that is told of part 0, too. Of a part that nothing was read from
+	// yet, nothing else is told. onOthers is called before the first View or Update.
 	onOthers(others func(part int32, settings bool))
 
 	// catchUp returns once others was called for every commit that was acknowledged before, to

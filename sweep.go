@@ -125,11 +125,12 @@ func (e *engine) changeDue(tx Tx, d dueTable, list []key, now instant, s seed) (
 		return nil, err
 	}
 	for _, k := range list {
-		if _, still, err := tx.Get(k); err != nil || !still {
-			if err != nil {
-				return nil, err
-			}
-			continue // somebody else was first
+		_, still, err := tx.Get(k)
+		if err != nil {
+			return nil, err
+		}
+		if !still { // somebody else was first
+			continue
 		}
 		if err := tx.Delete(k); err != nil { // also if it is due at another moment
 			return nil, err
