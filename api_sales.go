@@ -99,6 +99,45 @@ func (r *request) saleFields() newSale {
 			r.fields.fail(err)
 		}
 	}
+	in.Pay = r.payment(in.Type)
+	return in
+}
+
+// payment reads what a purchase says of points that pay for it; nil if none do.
+func (r *request) payment(saleType string) *newPayment {
+	pay, given := r.fields.inner("pay")
+	if !given {
+		return nil
+	}
+	in := new(newPayment)
+	forms := 0
+	for _, form := range []struct {
+		name string
+		to   *decimal
+	}{{"points", &in.Points}, {"amount", &in.Amount}} {
+		d, given := pay.number(form.name)
+		if given {
+			forms++
+		}
+		if given && d <= 0 {
+			pay.invalid(form.name, "debe ser mayor a 0")
+		}
+		*form.to = d
+	}
+	if in.Max = pay.flag("max"); in.Max {
+		forms++
+	}
+	if u, given := pay.id("loyaltyProgramId"); given {
+		in.Program = &u
+	}
+	switch {
+	case saleType == typeReturn:
+		r.fields.invalid("pay", "solo vale en una compra")
+	case forms != 1:
+		r.fields.invalid("pay", "debe tener exactamente uno de points, amount o max")
+	case r.key != nil: // a form looks at its member itself
+		r.fields.fail(r.key.mayUse("points:write"))
+	}
 	return in
 }
 
@@ -148,6 +187,9 @@ func registerOrRepeat(t *txn, in newSale, dryRun bool) (shape saleShape, known b
 	shape, err = newSaleShapeFor(t, s, c)
 	if dryRun {
 		shape.ID = nil
+		if shape.Payment != nil {
+			shape.Payment.MovementID = nil
+		}
 	}
 	return shape, false, err
 }

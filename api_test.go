@@ -75,6 +75,9 @@ func TestErrorTable(t *testing.T) {
 		"rate_limit_source": true, // checked before a key's own limits
 		"unknown_field":     true, // contract §17
 
+		"points_payment_unavailable": true, "points_payment_too_small": true, "points_payment_too_large": true, // contract §20
+		"points_payment_step": true, "points_payment_late": true,
+
 		"item_not_purchased": true, "price_changed": true, "external_id_undone": true, "too_many_redemptions": true, // contract §19
 	}
 	for line := range strings.Lines(strings.TrimSpace(contractErrors)) {

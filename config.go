@@ -55,6 +55,8 @@ type organization struct {
 		MaxLateDays *int   `json:"maxLateDays"` // how old a sale may be when it comes
 		ExternalIDs string `json:"externalIds"` // of purchases: Free or Unique
 
+		AmountDecimals *int `json:"amountDecimals,omitempty"` // of amounts that points pay; nil: usualAmountDecimals
+
 		// Of the panel.
 		CashierReturns bool   `json:"cashierReturns,omitempty"` // cashiers may return their own sales of the day
 		SecondFactor   []role `json:"secondFactor,omitempty"`   // roles that need one
@@ -132,19 +134,20 @@ func (p *program) deriveIDs() {
 }
 
 type programDoc struct {
-	Key             string    `json:"key"`
-	Name            string    `json:"name"`
-	Default         bool      `json:"default"`
-	Join            string    `json:"join"` // Default or All
-	Currency        string    `json:"currency"`
-	PointsDecimals  int       `json:"pointsDecimals"`
-	Rounding        rounding  `json:"rounding"`
-	Expiry          *expiry   `json:"expiry"`
-	Returns         string    `json:"returns"`         // Reverse or Keep
-	NegativeBalance string    `json:"negativeBalance"` // Clamp or Debt
-	TierBasis       tierBasis `json:"tierBasis"`
-	Tiers           []tier    `json:"tiers"` // lowest threshold first
-	Rules           []rule    `json:"rules"`
+	Key             string      `json:"key"`
+	Name            string      `json:"name"`
+	Default         bool        `json:"default"`
+	Join            string      `json:"join"` // Default or All
+	Currency        string      `json:"currency"`
+	PointsDecimals  int         `json:"pointsDecimals"`
+	Rounding        rounding    `json:"rounding"`
+	Expiry          *expiry     `json:"expiry"`
+	Returns         string      `json:"returns"`         // Reverse or Keep
+	NegativeBalance string      `json:"negativeBalance"` // Clamp or Debt
+	TierBasis       tierBasis   `json:"tierBasis"`
+	Tiers           []tier      `json:"tiers"`             // lowest threshold first
+	Payment         *paymentDoc `json:"payment,omitempty"` // nil: its points pay nothing (payment.go)
+	Rules           []rule      `json:"rules"`
 }
 
 // Whose points a program holds: those of customers who were enrolled in it as the default
@@ -173,6 +176,31 @@ type tier struct {
 	Name       string   `json:"name"`
 	Threshold  decimal  `json:"threshold"`
 	Multiplier *decimal `json:"multiplier,omitempty"`
+}
+
+// A paymentDoc says what the points of a program pay (payment.go).
+type paymentDoc struct {
+	Points     decimal  `json:"points"` // so many are worth Amount
+	Amount     decimal  `json:"amount"`
+	MinPoints  decimal  `json:"minPoints,omitempty"`
+	MaxPercent *decimal `json:"maxPercent,omitempty"` // of a purchase's total; nil: all of it
+	Step       decimal  `json:"step,omitempty"`       // 0: the smallest unit of the program's points
+	EarnOn     string   `json:"earnOn"`               // what rules count: Paid or Total
+}
+
+const (
+	earnOnPaid  = "Paid" // the total less what points paid
+	earnOnTotal = "Total"
+
+	usualAmountDecimals = 2
+)
+
+// amountDecimals is how many decimals an amount has that points pay.
+func (c *config) amountDecimals() int {
+	if n := c.Organization.Settings.AmountDecimals; n != nil {
+		return *n
+	}
+	return usualAmountDecimals
 }
 
 // A rule gives points. All its conditions must hold; it has one effect.

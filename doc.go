@@ -223,6 +223,7 @@
 //	salelog.go           the log of sales and slots of time, which count them for lists
 //	sales.go             purchases
 //	shares.go            what a sale does in each program
+//	payment.go           points that pay for a purchase
 //	latesales.go         sales that come later than they happened
 //	uniquesales.go       sales that a till sends again
 //	returns.go           what a return takes back
@@ -323,6 +324,7 @@
 //	verify_tables.go     tables and what they hold; strays
 //	verify_due.go        what changes by itself
 //	verify_sales.go      lists, indexes and the log of sales; redemptions
+//	verify_payments.go   payments with points
 //	verify_merges.go     customers who became part of others
 //	verify_accounts.go   movements replayed
 //	verify_audit.go      the audit log

@@ -176,6 +176,9 @@ func (d *document) fillIn() {
 		setDefault(&p.NegativeBalance, negativeClamp)
 		setDefault(&p.TierBasis.Metric, metricPoints)
 		setDefault(&p.TierBasis.Window, windowLifetime)
+		if p.Payment != nil {
+			setDefault(&p.Payment.EarnOn, earnOnPaid)
+		}
 		for j := range p.Rules {
 			setDefault(&p.Rules[j].On, onPurchase)
 		}

@@ -177,6 +177,9 @@ func (ck *checker) organization(o *organization) *time.Location {
 	form("settings.currency", o.Settings.Currency, currencyForm.MatchString(o.Settings.Currency), "debe ser un código de moneda de tres letras")
 	ck.require(languageForm.MatchString(o.Settings.Language), "organization.settings.language", "debe ser es o en, con o sin una región, como es-MX")
 	ck.oneOf("organization.settings.externalIds", o.Settings.ExternalIDs, externalIDsFree, externalIDsUnique)
+	if n := o.Settings.AmountDecimals; n != nil {
+		ck.require(*n >= 0 && *n <= decimalPlaces, "organization.settings.amountDecimals", "debe estar entre 0 y %d", decimalPlaces)
+	}
 	late := *o.Settings.MaxLateDays
 	ck.require(late >= 0 && late <= mostLateDays, "organization.settings.maxLateDays", "debe estar entre 0 y %d", mostLateDays)
 	for i, r := range o.Settings.SecondFactor {
@@ -263,7 +266,23 @@ func (ck *checker) program(path string, p *programDoc, zone *time.Location) {
 		ck.require(months <= 0, path+".tierBasis.months", "solo va con window: Rolling")
 	}
 	ck.tiers(path, p.Tiers)
+	if p.Payment != nil {
+		ck.payment(path+".payment", p)
+	}
 	ck.rules(path, p, zone)
+}
+
+func (ck *checker) payment(path string, p *programDoc) {
+	y := p.Payment
+	ck.require(y.Points > 0, path+".points", "debe ser mayor a 0")
+	ck.require(y.Amount > 0, path+".amount", "debe ser mayor a 0")
+	ck.require(y.MinPoints >= 0, path+".minPoints", "debe ser mayor o igual a 0")
+	ck.require(y.MaxPercent == nil || *y.MaxPercent > 0 && *y.MaxPercent <= decimalOf(100), path+".maxPercent", "debe ser mayor a 0, hasta 100")
+	ck.require(y.Step >= 0, path+".step", "debe ser mayor a 0")
+	if ck.isSound(path+".step") && ck.isSound(strings.TrimSuffix(path, ".payment")+".pointsDecimals") {
+		ck.require(y.Step%unit(p.PointsDecimals) == 0, path+".step", "debe tener a lo sumo %d decimales", p.PointsDecimals)
+	}
+	ck.oneOf(path+".earnOn", y.EarnOn, earnOnPaid, earnOnTotal)
 }
 
 func (ck *checker) tiers(path string, tiers []tier) {

@@ -344,6 +344,7 @@ func TestSchemaWords(t *testing.T) {
 		"programs[0].rules[0].days[0]":          "$defs.rule.properties.days.items",
 		"organization.settings.externalIds":     "$defs.organization.properties.settings.properties.externalIds",
 		"organization.settings.secondFactor[0]": "$defs.organization.properties.settings.properties.secondFactor.items",
+		"programs[0].payment.earnOn":            "$defs.payment.properties.earnOn",
 		"rewards[0].status":                     "$defs.reward.properties.status",
 		"webhooks[0].status":                    "$defs.webhook.properties.status",
 		"rewards[0].fulfilment":                 "$defs.reward.properties.fulfilment",
@@ -502,7 +503,7 @@ func TestSchemaDefaults(t *testing.T) {
 	t.Parallel()
 	schema := readDocumentSchema(t)
 	raw := setup{
-		program: `"tiers":[{"name":"Uno"}],"rules":[{"key":"a","name":"A","points":1}]`,
+		program: `"payment":{"points":10,"amount":1},"tiers":[{"name":"Uno"}],"rules":[{"key":"a","name":"A","points":1}]`,
 		also: `"rewards":[{"key":"a","program":"club","name":"A","pointsCost":1}],"segments":[{"key":"a","name":"A","rule":{"field":"phone","op":"=","value":true}}],
 			"webhooks":[{"key":"a","url":"https://example.com/","events":["*"]}]`,
 	}.document()
@@ -526,6 +527,9 @@ func TestSchemaDefaults(t *testing.T) {
 				}
 				break
 			}
+		}
+		if v.Kind() == reflect.Pointer && !v.IsNil() {
+			v = v.Elem()
 		}
 		switch {
 		case v.Kind() == reflect.Slice && v.Type() != reflect.TypeFor[json.RawMessage]() && v.Len() > 0:
@@ -565,6 +569,8 @@ func TestSchemaRefuses(t *testing.T) {
 		{"programs[0].expiry.days", 5, "days and months"},
 		{"programs[1].expiry", map[string]any{}, "neither"},
 		{"programs[0].tierBasis.window", "Lifetime", "a lifetime of months"},
+		{"programs[0].payment.amount", nil, "points that are worth nothing"},
+		{"programs[0].payment.maxPercent", 0, "points that may pay nothing"},
 		{"programs[1].tierBasis", map[string]any{"window": "Rolling"}, "a rolling window of no months"},
 		{"rewards[0].fulfilment", "Immediate", "valid days of what is given at once"},
 		{"rewards[0].effect.amount", 5, "a percentage and an amount"},

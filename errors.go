@@ -52,6 +52,11 @@ var (
 	codeReturnExceedsPurchase    = newCode("return_exceeds_purchase", http.StatusBadRequest, "La devolución supera lo comprado")
 	codeItemNotPurchased         = newCode("item_not_purchased", http.StatusBadRequest, "El artículo no está en la compra")
 	codeRewardUnavailable        = newCode("reward_unavailable", http.StatusBadRequest, "La recompensa no está disponible")
+	codePointsPaymentUnavailable = newCode("points_payment_unavailable", http.StatusBadRequest, "El programa no acepta puntos como pago")
+	codePointsPaymentTooSmall    = newCode("points_payment_too_small", http.StatusBadRequest, "Se requieren al menos N puntos para pagar")
+	codePointsPaymentTooLarge    = newCode("points_payment_too_large", http.StatusBadRequest, "Los puntos pueden pagar hasta N % de la venta")
+	codePointsPaymentStep        = newCode("points_payment_step", http.StatusBadRequest, "Los puntos para pagar van de N en N")
+	codePointsPaymentLate        = newCode("points_payment_late", http.StatusBadRequest, "Una venta de antes no se puede pagar con puntos")
 	codeCustomerInactive         = newCode("customer_inactive", http.StatusBadRequest, "El cliente no está activo")
 	codeBirthDateInvalid         = newCode("birth_date_invalid", http.StatusBadRequest, "birthDate debe ser una fecha AAAA-MM-DD no futura")
 	codeAttributesInvalid        = newCode("attributes_invalid", http.StatusBadRequest, "attributes no es válido")
@@ -158,6 +163,13 @@ func (e *apiError) Is(target error) bool {
 }
 
 func newError(code errorCode) *apiError { return &apiError{code: code, message: code.message} }
+
+// number says what N stands for in the code's text.
+func (e *apiError) number(n decimal) *apiError {
+	c := *e
+	c.message = strings.ReplaceAll(e.message, " N", " "+n.String())
+	return &c
+}
 
 // on names the input field at fault. The texts of too_precise, too_large and
 // unknown_field begin with it.

@@ -184,6 +184,23 @@ func (in fieldReader) members(name string) (o object, ok bool) {
 	return p.stack, true
 }
 
+// inner reads an object whose members have readers of their own; given is false if it is absent
+// or at fault.
+func (in fieldReader) inner(name string) (inside fieldReader, given bool) {
+	members, ok := in.members(name)
+	if !ok {
+		in.invalid(name, "debe ser un objeto")
+	}
+	if members == nil {
+		return inside, false
+	}
+	one := sent{members, in.field(name), memberIndex}
+	if in.strict != nil {
+		in.strict.read = append(in.strict.read, one)
+	}
+	return fieldReader{input{in.fault, one}}, true
+}
+
 // id reads an identifier, as toID does.
 func (in fieldReader) id(name string) (u id, present bool) {
 	text, _ := in.rawText(name)

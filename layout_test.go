@@ -49,7 +49,7 @@ func allRecords() []fielded {
 		new(creator), new(customer), new(dayBasis), new(device), new(effect), new(event), new(eventRecord), new(expiring), new(historicPoints),
 		new(identity), new(invitation), new(item), new(line), new(link), new(lot), new(membership), new(movement), new(otherShare),
 		new(passwordHash), new(pendingRef), new(purse), new(redemption), new(replay), new(replaySlice), new(replaySlices), new(ruleShare), new(ruleUse),
-		new(sale), new(saleShare), new(savedUsage), new(secondFactor), new(session), new(tally), new(typeCount), new(use), new(user),
+		new(sale), new(salePayment), new(saleShare), new(savedUsage), new(secondFactor), new(session), new(tally), new(typeCount), new(use), new(user),
 		new(webhookSecret), new(webhookState),
 	}
 }
@@ -150,6 +150,11 @@ func fill(v reflect.Value, n *int, flags bool) {
 		}
 	case reflect.String:
 		v.SetString(fmt.Sprint("text", *n))
+	case reflect.Pointer:
+		if v.Type() == reflect.TypeFor[*salePayment]() { // others are no part of a record
+			v.Set(reflect.New(v.Type().Elem()))
+			fill(v.Elem(), n, flags)
+		}
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 		fallthrough
@@ -201,4 +206,7 @@ func (s *shop) sample(customers, days int) {
 	})
 	s.ok(err)
 	s.person("ana@ejemplo.mx", roleOwner)
+	paid, err := s.sell(newSale{Customer: s.customer("paga"), Total: dec("350"), Pay: &newPayment{Points: dec("50")}})
+	s.ok(err)
+	s.bring(paid, "116.67")
 }

@@ -374,7 +374,10 @@ func TestOpenAPIShapes(t *testing.T) {
 			continue
 		}
 		if body := op.RequestBody; body != nil {
-			d.plain(body.Content["application/json"].Schema)
+			_, _, input := d.plain(body.Content["application/json"].Schema)
+			for _, member := range input.Properties {
+				d.plain(member)
+			}
 		}
 		for status, r := range op.Responses {
 			typ := reflect.TypeOf(shape)

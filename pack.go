@@ -47,6 +47,8 @@ var packedWords = []string{
 	"Issued", "Used", "Amount", "Percent", "Product", "Merge",
 
 	"redemptions",
+
+	"payment", "amountDue",
 }
 
 var packedPlaces = func() map[string]byte {

@@ -58,8 +58,7 @@ func (pt *pointsTxn) expires(a *account, m *movement) instant {
 // the balance, which is negative in debt, and missing is required less available.
 func (pt *pointsTxn) debit(a *account, m *movement) error {
 	if m.Amount > a.Balance {
-		return newError(codeInsufficientBalance).
-			with("required", m.Amount).with("available", a.Balance).with("missing", m.Amount-a.Balance)
+		return lacks(m.Amount, a.Balance)
 	}
 	uses, err := pt.consume(a, m.Amount)
 	if err != nil {
@@ -68,8 +67,13 @@ func (pt *pointsTxn) debit(a *account, m *movement) error {
 	m.Uses = uses
 	a.Balance -= m.Amount
 	m.Amount = -m.Amount
-	m.CreatedAt = pt.t.now
+	m.CreatedAt = cmp.Or(m.CreatedAt, pt.t.now)
 	return pt.record(a, m)
+}
+
+// lacks is the error for points that an account does not have.
+func lacks(required, available decimal) error {
+	return newError(codeInsufficientBalance).with("required", required).with("available", available).with("missing", required-available)
 }
 
 var errLots error = damagedError("an account's lots do not add up to its balance")
@@ -245,12 +249,12 @@ func (m *movement) givenBack(at instant) (sum decimal) {
 	return sum
 }
 
-// giveBack returns to their lots the points that a debit took. Points that have
+// giveBack returns to their lots points that a debit took. Points that have
 // expired meanwhile stay expired. It records the rest as a Refund, or nothing if
 // all have expired.
-func (pt *pointsTxn) giveBack(a *account, debit *movement, m *movement) error {
-	m.Category, m.CreatedAt, m.Expires = categoryRefund, pt.t.now, never
-	for _, u := range debit.Uses {
+func (pt *pointsTxn) giveBack(a *account, uses []use, m *movement) error {
+	m.Category, m.CreatedAt, m.Expires = categoryRefund, cmp.Or(m.CreatedAt, pt.t.now), never
+	for _, u := range uses {
 		if !u.comesBack(pt.t.now) {
 			if err := pt.noteExpired(u.Seq, u.Amount); err != nil {
 				return err

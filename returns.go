@@ -57,6 +57,11 @@ func (sa *salesTxn) takeReturn(c *customer, s *sale, original *id, list []affect
 	if c.TotalSpent, ok = c.TotalSpent.sub(s.Total); !ok {
 		return nil, newError(codeTooLarge).on("totalAmount")
 	}
+	if purchase != nil { // first, so that what comes back can be taken back
+		if err := sa.returnPayment(c, s, purchase, list); err != nil {
+			return nil, err
+		}
+	}
 	for i := range list {
 		if err := sa.takeShare(s, purchase, &list[i], at, b); err != nil {
 			return nil, err

@@ -432,7 +432,7 @@ func (rw *rewardsTxn) undoRedemption(c *customer, x *redemption) error {
 	if err != nil {
 		return err
 	}
-	if err := rw.t.points.giveBack(a, debit, &movement{Redemption: x.ID, Comment: x.Comment}); err != nil {
+	if err := rw.t.points.giveBack(a, debit.Uses, &movement{Redemption: x.ID, Comment: x.Comment}); err != nil {
 		return err
 	}
 	if err := rw.countRedemption(c.ID, x.Reward, -1); err != nil {

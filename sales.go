@@ -51,6 +51,8 @@ type sale struct {
 	OccurredAt   instant // of a return: when it happened by its till's clock, if that was ahead; else 0
 
 	Vouchers []uint64 // redemptions that come back with it (saleredemptions.go)
+
+	Payment *salePayment // with points, or what a return undoes of one; nil: none
 }
 
 // Tags of a sale's optional fields.
@@ -59,6 +61,7 @@ const (
 	saleExpired  = 2
 	saleLimited  = 3 // of each share
 	saleVouchers = 4
+	salePaid     = 5
 )
 
 // A line is what a purchase keeps about one of its items, for returns.
@@ -107,6 +110,12 @@ func (s *sale) fields(c *coder) {
 	}
 	if c.optional(saleVouchers, len(s.Vouchers) > 0) {
 		c.uints(&s.Vouchers)
+	}
+	if c.optional(salePaid, s.Payment != nil) {
+		if c.reading {
+			s.Payment = new(salePayment)
+		}
+		s.Payment.fields(c)
 	}
 	if c.reading && !s.linesMatch() {
 		c.fail()
@@ -200,9 +209,10 @@ type newSale struct {
 	Comment    string
 	Original   *id // the purchase that a return belongs to; nil if not named
 	Source     string
-	OccurredAt instant // when it happened, as its till says; 0: now
-	Again      bool    // a purchase with these values was wholly returned, and this is another one
-	Restore    bool    // a return that leaves nothing of its purchase cancels the vouchers used in it
+	OccurredAt instant     // when it happened, as its till says; 0: now
+	Again      bool        // a purchase with these values was wholly returned, and this is another one
+	Restore    bool        // a return that leaves nothing of its purchase cancels the vouchers used in it
+	Pay        *newPayment // of a purchase: with points; nil: not with points
 }
 
 // register records a purchase and what it earns, or a return and what it
@@ -247,7 +257,7 @@ func (sa *salesTxn) registerOf(c *customer, in newSale) (*sale, *customer, error
 	if in.Type == typeReturn {
 		list, err = sa.takeReturn(c, s, in.Original, list)
 	} else {
-		list, err = sa.takePurchase(c, s, list)
+		list, err = sa.takePurchase(c, s, in.Pay, list)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -303,15 +313,8 @@ func (sa *salesTxn) append(c *customer, in []affectedAccount, s *sale) error {
 	if err := sa.t.saleLog.add(c, s); err != nil {
 		return err
 	}
-	counted, err := sa.t.stats.tally(s.Program, s.CreatedAt)
-	if err != nil {
+	if err := sa.countIn(c, s); err != nil {
 		return err
-	}
-	counted.countSale(s)
-	if s.Type == typePurchase {
-		if err := sa.t.stats.countActive(c, s.CreatedAt); err != nil {
-			return err
-		}
 	}
 	if err := sa.save(s); err != nil {
 		return err
@@ -327,14 +330,40 @@ func (sa *salesTxn) append(c *customer, in []affectedAccount, s *sale) error {
 	return sa.t.customers.save(c)
 }
 
-// takePurchase gives what the rules of each program say and adds to the customer's
-// totals. It adds the accounts in other programs to the list.
-func (sa *salesTxn) takePurchase(c *customer, s *sale, list []affectedAccount) ([]affectedAccount, error) {
+// countIn counts a sale in the statistics.
+func (sa *salesTxn) countIn(c *customer, s *sale) error {
+	counted, err := sa.t.stats.tally(s.Program, s.CreatedAt)
+	if err != nil {
+		return err
+	}
+	counted.countSale(s)
+	if s.Payment != nil {
+		if counted, err = sa.t.stats.tally(s.Payment.Program, s.CreatedAt); err != nil {
+			return err
+		}
+		counted.countPayment(s)
+	}
+	if s.Type != typePurchase {
+		return nil
+	}
+	return sa.t.stats.countActive(c, s.CreatedAt)
+}
+
+// takePurchase takes the points that pay, gives what the rules of each program say and adds to
+// the customer's totals. It adds the accounts in other programs to the list.
+func (sa *salesTxn) takePurchase(c *customer, s *sale, pay *newPayment, list []affectedAccount) ([]affectedAccount, error) {
 	list, err := sa.otherAffected(list, c, s, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := sa.earnings(c, s, list); err != nil {
+	payer, counted, err := sa.planPayment(c, s, pay, list)
+	if err != nil {
+		return nil, err
+	}
+	if err := sa.earnings(c, s, counted, list); err != nil {
+		return nil, err
+	}
+	if err := sa.takePayment(s, payer, list); err != nil {
 		return nil, err
 	}
 	var ok bool

@@ -17,11 +17,15 @@ import (
 // Version 11 is the first that is released. A change of a key, a record or a size comes
 // with the next version:
 //
+//	12  payments with points: sales, tallies
+//
+// To add one:
+//
 //   - raise schemaVersion, and add to theMigrations the migration from the version before;
 //   - go test -run 'TestSchemaFiles|TestLayout' -update . then adds files of the new version
 //     to testdata/files, and writes testdata/layout.txt anew. The tests compare it with what
 //     is written, and migrate the files of the versions before, which stay.
-const schemaVersion = 11
+const schemaVersion = 12
 
 // firstReleased is the first version that was released.
 const firstReleased = 11
@@ -36,7 +40,11 @@ type migration func(tx Tx, part uint32, from key) (next key, err error)
 
 // theMigrations lists the migrations from each released version to the next, the last one
 // to schemaVersion. So there are as many as versions before this one that can be opened.
-func theMigrations() []migration { return nil }
+func theMigrations() []migration { return []migration{nothingChanges} }
+
+// nothingChanges is the migration to a version that adds optional fields and tables alone: what
+// the version before wrote is as this one would have written it.
+func nothingChanges(Tx, uint32, key) (key, error) { return nil, nil }
 
 // A schemaError says that a file has another schema than this sello's.
 type schemaError struct {

@@ -475,7 +475,7 @@ func TestSchemaOfServers(t *testing.T) {
 	}
 	for _, use := range []func(context.Context, func(Tx) error) error{b.engine.store.View, b.engine.store.ViewLong, b.engine.store.ViewOnce, b.engine.store.Update} {
 		err := use(t.Context(), func(Tx) error { t.Error("it is used"); return nil })
-		if old, is := errors.AsType[*schemaError](err); !is || !errors.Is(err, errUnavailable) || !strings.Contains(old.Error(), "la base de datos es del esquema 9") {
+		if old, is := errors.AsType[*schemaError](err); !is || !errors.Is(err, errUnavailable) || !strings.Contains(old.Error(), fmt.Sprint("la base de datos es del esquema ", schemaVersion-2)) {
 			t.Error(err)
 		}
 		select {

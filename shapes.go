@@ -360,20 +360,31 @@ func newSegmentShape(s *segment) segmentShape {
 }
 
 type programShape struct {
-	ID              id             `json:"id"`
-	Name            string         `json:"name"`
-	CurrencyID      id             `json:"currencyId"`
-	CurrencyName    string         `json:"currencyName"`
-	IsDefault       bool           `json:"isDefault"`
-	Join            string         `json:"join"`
-	PointsDecimals  int            `json:"pointsDecimals"`
-	TierBasis       tierBasisShape `json:"tierBasis"`
-	Tiers           []tierShape    `json:"tiers"`
-	Rules           []ruleShape    `json:"rules"`
-	Expiry          *expiryShape   `json:"expiry"`
-	Rounding        rounding       `json:"rounding"`
-	Returns         string         `json:"returns"`
-	NegativeBalance string         `json:"negativeBalance"`
+	ID              id                 `json:"id"`
+	Name            string             `json:"name"`
+	CurrencyID      id                 `json:"currencyId"`
+	CurrencyName    string             `json:"currencyName"`
+	IsDefault       bool               `json:"isDefault"`
+	Join            string             `json:"join"`
+	PointsDecimals  int                `json:"pointsDecimals"`
+	TierBasis       tierBasisShape     `json:"tierBasis"`
+	Tiers           []tierShape        `json:"tiers"`
+	Rules           []ruleShape        `json:"rules"`
+	Expiry          *expiryShape       `json:"expiry"`
+	Rounding        rounding           `json:"rounding"`
+	Returns         string             `json:"returns"`
+	NegativeBalance string             `json:"negativeBalance"`
+	Payment         *paymentTermsShape `json:"payment"`
+}
+
+// paymentTermsShape is what the points of a program pay.
+type paymentTermsShape struct {
+	Points     decimal `json:"points"`
+	Amount     decimal `json:"amount"`
+	MinPoints  decimal `json:"minPoints"`
+	MaxPercent decimal `json:"maxPercent"`
+	Step       decimal `json:"step"`
+	EarnOn     string  `json:"earnOn"`
 }
 
 type tierBasisShape struct {
@@ -429,6 +440,9 @@ func newProgramShape(t *txn, p *program) (programShape, error) {
 	}
 	if e := p.Expiry; e != nil {
 		s.Expiry = &expiryShape{wholeOrNull(e.Days), wholeOrNull(e.Months), orNull(e.EndOf)}
+	}
+	if y, pays := t.cfg.payTerms(p); pays {
+		s.Payment = &paymentTermsShape{y.points, y.amount, y.fewest(), y.percent, y.step, p.Payment.EarnOn}
 	}
 	for i := range p.Rules {
 		s.Rules = append(s.Rules, newRuleShape(t, p, &p.Rules[i]))
@@ -515,6 +529,8 @@ type periodShape struct {
 	PointsExpired     decimal     `json:"pointsExpired"`
 	PointsReversed    decimal     `json:"pointsReversed"`
 	PointsOutstanding decimal     `json:"pointsOutstanding"`
+	PointsPaid        decimal     `json:"pointsPaid"`
+	AmountPaid        decimal     `json:"amountPaid"`
 	RedemptionRate    *decimal    `json:"redemptionRate"`
 	CustomersByTier   []tierCount `json:"customersByTier"` // as of now; null in periods
 }
@@ -523,7 +539,7 @@ func newPeriodShape(p *period) periodShape {
 	s := periodShape{
 		p.from.String(), p.to.String(), p.customers, p.tally.NewCustomers, p.active, p.tally.Purchases, p.tally.Returns,
 		p.tally.SalesAmount, p.tally.ReturnsAmount, p.tally.PointsIssued, p.tally.PointsRedeemed, p.tally.PointsExpired,
-		p.tally.PointsReversed, p.outstanding, nil, nil,
+		p.tally.PointsReversed, p.outstanding, p.tally.PointsPaid, p.tally.AmountPaid, nil, nil,
 	}
 	if issued := p.tally.PointsIssued; issued > 0 {
 		rate, ok := roundRat(new(big.Rat).Quo(p.tally.PointsRedeemed.rat(), issued.rat()), decimalPlaces, roundHalfUp)

@@ -26,6 +26,46 @@ type saleShape struct {
 	CreatedBy             *createdBy   `json:"createdBy"`
 
 	Redemptions []saleRedemption `json:"redemptions"`
+
+	Payment   *paymentShape `json:"payment"`
+	AmountDue decimal       `json:"amountDue"`
+}
+
+// A paymentShape is what points paid of a purchase; of a return its figures are below 0.
+type paymentShape struct {
+	LoyaltyProgramID id      `json:"loyaltyProgramId"`
+	Points           decimal `json:"points"`
+	Amount           decimal `json:"amount"`
+	MovementID       *id     `json:"movementId"`    // null: no points came back
+	PointsExpired    decimal `json:"pointsExpired"` // that did not come back
+}
+
+func (v *paymentShape) appendJSON(b []byte) []byte {
+	if v == nil {
+		return append(b, "null"...)
+	}
+	b = v.LoyaltyProgramID.appendJSON(append(b, `{"loyaltyProgramId":`...))
+	b = v.Points.append(append(b, `,"points":`...))
+	b = v.Amount.append(append(b, `,"amount":`...))
+	b = appendJSONID(append(b, `,"movementId":`...), v.MovementID)
+	b = v.PointsExpired.append(append(b, `,"pointsExpired":`...))
+	return append(b, '}')
+}
+
+// newPaymentShape is nil for a sale without a payment.
+func newPaymentShape(t *txn, s *sale) *paymentShape {
+	y := s.Payment
+	if y == nil {
+		return nil
+	}
+	shape := &paymentShape{LoyaltyProgramID: t.cfg.programNumber(y.Program).ID, Points: y.Points, Amount: y.Amount, PointsExpired: y.Expired}
+	if y.Movement != 0 {
+		shape.MovementID = new(movementID(s.Customer, y.Movement))
+	}
+	if s.Type == typeReturn {
+		shape.Points, shape.Amount = -y.Points, -y.Amount
+	}
+	return shape
 }
 
 // A saleRedemption is a redemption as its sale shows it.
@@ -125,6 +165,8 @@ func (v saleShape) appendJSON(b []byte) []byte {
 	b = v.Programs.appendJSON(append(b, `,"programs":`...))
 	b = v.CreatedBy.appendJSON(append(b, `,"createdBy":`...))
 	b = appendJSONList(append(b, `,"redemptions":`...), v.Redemptions)
+	b = v.Payment.appendJSON(append(b, `,"payment":`...))
+	b = v.AmountDue.append(append(b, `,"amountDue":`...))
 	return append(b, '}')
 }
 
@@ -159,6 +201,7 @@ func newSaleShapeFor(t *txn, s *sale, c *customer) (saleShape, error) {
 		Items: s.Items, PointsEarned: own.PointsEarned, PointsReversed: own.PointsReversed, PointsPending: own.PointsPending,
 		PointsShortfall: own.PointsShortfall, Balance: own.Balance, AppliedRules: own.AppliedRules, TierChange: own.TierChange,
 		OriginalTransactionID: idOrNull(s.Previous), Programs: salePrograms{Own: own}, CreatedBy: by, Redemptions: redemptions,
+		Payment: newPaymentShape(t, s), AmountDue: s.due(),
 	}
 	if shape.Items == nil {
 		shape.Items = []item{}

@@ -192,14 +192,14 @@ func (sa *salesTxn) countSold(a *account, at instant, b basis) error {
 	return sa.t.points.addBasis(a, at, b)
 }
 
-// earnings works out what a purchase earns in each program. It changes nothing: the
-// rules of every program look at the customer as it was before the sale.
-func (sa *salesTxn) earnings(c *customer, s *sale, in []affectedAccount) error {
+// earnings works out what a purchase earns in each program, if rules count a total. It changes
+// nothing: the rules of every program look at the customer as it was before the sale.
+func (sa *salesTxn) earnings(c *customer, s *sale, total decimal, in []affectedAccount) error {
 	own := in[0].account
 	for i := range in {
 		p := &in[i]
 		var ok bool
-		p.earned, ok = p.program.earn(sa.factsOf(c, s, own, p))
+		p.earned, ok = p.program.earn(sa.factsOf(c, s, total, own, p))
 		if p.uses.err != nil {
 			return p.uses.err
 		}
@@ -210,12 +210,12 @@ func (sa *salesTxn) earnings(c *customer, s *sale, in []affectedAccount) error {
 	return nil
 }
 
-// factsOf returns what the rules of an affected account's program look at. own is the
-// customer's account in its own program.
-func (sa *salesTxn) factsOf(c *customer, s *sale, own *account, p *affectedAccount) facts {
+// factsOf returns what the rules of an affected account's program look at, with the total that
+// they count. own is the customer's account in its own program.
+func (sa *salesTxn) factsOf(c *customer, s *sale, total decimal, own *account, p *affectedAccount) facts {
 	p.uses = ruleUses{t: sa.t, a: p.account, at: s.CreatedAt}
 	return facts{
-		total: s.Total, items: s.Items, at: s.CreatedAt.time().In(sa.t.cfg.zone), tier: p.before,
+		total: total, items: s.Items, at: s.CreatedAt.time().In(sa.t.cfg.zone), tier: p.before,
 		segments: func() []string { return keysOf(sa.t.rules.segmentsOf(own)) }, first: c.Purchases == 0, usedOn: p.uses.today,
 	}
 }
@@ -245,7 +245,7 @@ func (sa *salesTxn) verdicts(in newSale) (list []ruleVerdict, err error) {
 	all, err := sa.otherAffected([]affectedAccount{own}, c, s, nil)
 	for i := range all {
 		p := &all[i]
-		f := sa.factsOf(c, s, own.account, p)
+		f := sa.factsOf(c, s, s.Total, own.account, p)
 		for j := range p.program.Rules {
 			r := &p.program.Rules[j]
 			list = append(list, ruleVerdict{p.program, r, r.unmet(&f)})

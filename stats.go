@@ -29,7 +29,14 @@ type tally struct {
 	PointsRedeemed decimal // all debits except the two below and those of merges, less what was given back
 	PointsExpired  decimal
 	PointsReversed decimal // by returns
+
+	// What points paid of purchases, less what returns gave back of it.
+	PointsPaid decimal
+	AmountPaid decimal
 }
+
+// tallyPaid is the tag of a tally's optional fields.
+const tallyPaid = 1
 
 func (s *tally) fields(c *coder) {
 	c.uint(&s.NewCustomers)
@@ -43,6 +50,10 @@ func (s *tally) fields(c *coder) {
 	c.decimal(&s.PointsRedeemed)
 	c.decimal(&s.PointsExpired)
 	c.decimal(&s.PointsReversed)
+	if c.optional(tallyPaid, s.PointsPaid != 0 || s.AmountPaid != 0) {
+		c.decimal(&s.PointsPaid)
+		c.decimal(&s.AmountPaid)
+	}
 }
 
 func (s *tally) add(o *tally) {
@@ -56,6 +67,8 @@ func (s *tally) add(o *tally) {
 	s.PointsRedeemed += o.PointsRedeemed
 	s.PointsExpired += o.PointsExpired
 	s.PointsReversed += o.PointsReversed
+	s.PointsPaid += o.PointsPaid
+	s.AmountPaid += o.AmountPaid
 }
 
 // added is by how many customers, without hidden ones, there are more after the counted
@@ -263,10 +276,12 @@ func (s *tally) only(points, people bool) *tally {
 	if people {
 		part = *s
 		part.PointsIssued, part.PointsRedeemed, part.PointsExpired, part.PointsReversed = 0, 0, 0, 0
+		part.PointsPaid, part.AmountPaid = 0, 0
 	}
 	if points {
 		part.PointsIssued, part.PointsRedeemed = s.PointsIssued, s.PointsRedeemed
 		part.PointsExpired, part.PointsReversed = s.PointsExpired, s.PointsReversed
+		part.PointsPaid, part.AmountPaid = s.PointsPaid, s.AmountPaid
 	}
 	return &part
 }

@@ -81,14 +81,19 @@ func readWord(s string) (value string, ok bool) {
 // A sent is one object of a body, or the parameters of a query, and its place.
 type sent struct {
 	object object
-	list   string // set if the object is the element list[index], else ""
-	index  int
+	list   string // set if the object is the element list[index] or the member list, else ""
+	index  int    // memberIndex of a member
 }
+
+const memberIndex = -1
 
 // field returns the name that errors have for a member: "price", or "items[3].price".
 func (s sent) field(name string) string {
-	if s.list == "" {
+	switch {
+	case s.list == "":
 		return name
+	case s.index == memberIndex:
+		return s.list + "." + name
 	}
 	return s.list + "[" + strconv.Itoa(s.index) + "]." + name
 }

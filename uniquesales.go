@@ -163,9 +163,9 @@ func (s *sale) isOfPurchase(in newSale) bool {
 	return s.ExternalID == in.ExternalID
 }
 
-// isSame reports whether a sale has the customer, amount and items of in.
+// isSame reports whether a sale has the customer, amount, items and payment of in.
 func (sa *salesTxn) isSame(s *sale, in newSale) (bool, error) {
-	if s.Total != in.Total || !slices.Equal(s.Items, in.Items) {
+	if s.Total != in.Total || !slices.Equal(s.Items, in.Items) || s.Type == typePurchase && !sa.isPaidAs(s, in.Pay) {
 		return false, nil
 	}
 	had, err := sa.t.merges.ownerID(s.Customer)

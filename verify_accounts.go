@@ -161,13 +161,15 @@ func (r *replayer) countSales(h *saleHistory) {
 	equal(r.v, r.what, ": compras", a.Purchases, uint64(sold.Purchases))
 }
 
-// expiredWith returns what expired with a movement: with an Expiration, or with the
-// debit of a redemption that was cancelled after some of its lots had expired.
+// expiredWith returns what expired with a movement: with an Expiration, or with the debit of a
+// redemption or a payment that was undone after some of its lots had expired.
 func (v *verifier) expiredWith(m *movement, h *saleHistory) ([]use, error) {
-	if m.Category == categoryExpiration {
+	switch {
+	case m.Category == categoryExpiration:
 		return m.Uses, nil
-	}
-	if m.Redemption == (id{}) || m.Amount > 0 {
+	case m.isPayment():
+		return v.expiredOfPayment(m, h)
+	case m.Redemption == (id{}) || m.Amount > 0:
 		return nil, nil
 	}
 	x, err := v.redemptionOf(m)
@@ -194,6 +196,10 @@ func (v *verifier) expiredWith(m *movement, h *saleHistory) ([]use, error) {
 
 func (h *saleHistory) countMovement(v *verifier, m *movement) {
 	s := h.find(m.Transaction)
+	if m.isPayment() || m.isGiveBack() {
+		v.countPayment(s, m)
+		return
+	}
 	var moved *saleMovements
 	if s != nil {
 		moved = s.movedIn(m.Program)

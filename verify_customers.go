@@ -129,6 +129,7 @@ func (v *verifier) historyOf(c *customer, what subject) error {
 	}
 	for i := range h.all {
 		v.salePoints(&h.all[i])
+		v.paymentOf(&h.all[i])
 	}
 	return v.usesKept(c, what)
 }
@@ -265,6 +266,9 @@ func (v *verifier) sales(family []*customer) (*saleHistory, error) {
 		}
 		v.want[tableSales].entries++
 		v.dayAt(s.Program, s.CreatedAt).countSale(s.sale)
+		if s.Payment != nil {
+			v.dayAt(s.Payment.Program, s.CreatedAt).countPayment(s.sale)
+		}
 		if s.Type == typePurchase {
 			h.spent += s.Total
 			h.purchases++
@@ -340,6 +344,7 @@ func (v *verifier) countReturn(h *saleHistory, purchase *soldSale, s *sale) {
 	if !before && again.whollyReturned() {
 		h.purchases--
 	}
+	v.countPaidBack(again, s)
 }
 
 // unreturned returns the purchase as it was before its returns.
@@ -348,6 +353,10 @@ func (s *sale) unreturned() *sale {
 	fresh.Returned, fresh.ReturnedByAmount, fresh.Others = 0, 0, slices.Clone(s.Others)
 	for kept := range fresh.shares {
 		kept.Reversed, kept.Unearned = 0, 0
+	}
+	if s.Payment != nil {
+		fresh.Payment = new(*s.Payment)
+		fresh.Payment.BackPoints, fresh.Payment.BackAmount = 0, 0
 	}
 	fresh.Lines = slices.Clone(s.Lines)
 	for i := range fresh.Lines {
@@ -369,6 +378,10 @@ func (v *verifier) compareReturned(s *soldSale) {
 	equal(v, what, ": devuelto por importe", s.ReturnedByAmount, again.ReturnedByAmount)
 	if !slices.Equal(s.Lines, again.Lines) {
 		v.differs(what, ": devuelto por artículo", s.Lines, again.Lines)
+	}
+	if y := s.Payment; y != nil {
+		equal(v, what, ": puntos de su pago que volvieron", y.BackPoints, again.Payment.BackPoints)
+		equal(v, what, ": importe de su pago que volvió", y.BackAmount, again.Payment.BackAmount)
 	}
 	for kept := range s.shares {
 		from := again.shareIn(kept.Program)

@@ -21,6 +21,7 @@ type soldSale struct {
 	whole bool  // a return: it left nothing of its purchase
 	moved saleMovements
 	other []saleMovements // of Others
+	paid  bool            // the movement of its payment was found
 }
 
 // movedIn returns what a sale's movements in a program add up to; nil if the sale has no

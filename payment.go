@@ -1,0 +1,323 @@
+package main
+
+import (
+	"math/big"
+	"slices"
+)
+
+// Points can pay for a part of a purchase (contract §20): where a program says what its points
+// are worth, a till names how many are used. The debit and the purchase are one transaction.
+// The points come from the balance before the purchase, and its rules look at the customer as
+// it was then. A return gives points back in proportion, lot by lot.
+
+// unit is the smallest number with so many decimals that is above zero.
+func unit(decimals int) decimal { return decimal(roundingStep(decimals, roundFloor)) }
+
+// payTerms are what the points of a program pay now: n points are worth n × amount ÷ points,
+// rounded down to a multiple of cent.
+type payTerms struct {
+	points, amount decimal
+	least          decimal // what the program asks for at least
+	percent        decimal // of a purchase's total, at most
+	step           decimal // points are used in multiples of it
+	cent           decimal // amounts are multiples of it
+}
+
+// payTerms are those of a program; ok is false if its points pay nothing.
+func (c *config) payTerms(p *program) (y payTerms, ok bool) {
+	doc := p.Payment
+	if doc == nil {
+		return y, false
+	}
+	y = payTerms{doc.Points, doc.Amount, doc.MinPoints, decimalOf(100), doc.Step, unit(c.amountDecimals())}
+	if doc.MaxPercent != nil {
+		y.percent = *doc.MaxPercent
+	}
+	if y.step == 0 {
+		y.step = unit(p.PointsDecimals)
+	}
+	return y, true
+}
+
+// multipleOf rounds a number that is not negative to a multiple of step; maxDecimal if that is
+// out of range.
+func multipleOf(step decimal, f fraction, up bool) decimal {
+	r := f.quo(step.fraction()).rat()
+	n, rest := new(big.Int).DivMod(r.Num(), r.Denom(), new(big.Int))
+	if up && rest.Sign() > 0 {
+		n.Add(n, big.NewInt(1))
+	}
+	if n.Cmp(big.NewInt(int64(maxDecimal/step))) > 0 {
+		return maxDecimal
+	}
+	return decimal(n.Int64()) * step
+}
+
+// worth is what points pay.
+func (y *payTerms) worth(points decimal) decimal {
+	return multipleOf(y.cent, points.fraction().mul(y.amount.fraction()).quo(y.points.fraction()), false)
+}
+
+// price is the fewest points that are worth an amount, or more where they come in steps.
+func (y *payTerms) price(amount decimal) decimal {
+	cents := multipleOf(y.cent, amount.fraction(), true)
+	return multipleOf(y.step, cents.fraction().mul(y.points.fraction()).quo(y.amount.fraction()), true)
+}
+
+// fewest is the fewest points that can be used: what the program asks for, and what is worth
+// anything.
+func (y *payTerms) fewest() decimal {
+	return max(multipleOf(y.step, y.least.fraction(), true), y.price(y.cent))
+}
+
+// cap is the highest amount that points can pay of a purchase.
+func (y *payTerms) cap(total decimal) decimal {
+	return multipleOf(y.cent, total.fraction().mul(y.percent.fraction()).quo(decimalOf(100).fraction()), false)
+}
+
+// most is how many points, of up to limit, pay the highest amount that is possible for a purchase:
+// the fewest that do; 0 if none can be used.
+func (y *payTerms) most(total, limit decimal) decimal {
+	n, cap := multipleOf(y.step, limit.fraction(), false), y.cap(total)
+	if y.worth(n) > cap {
+		n = y.price(cap+y.cent) - y.step // one step fewer than what is worth too much
+	}
+	if n < y.fewest() {
+		return 0
+	}
+	return max(y.price(y.worth(n)), y.fewest())
+}
+
+// A newPayment is what a caller says about a payment with points: how many, which amount they
+// are to pay, or as many as are possible.
+type newPayment struct {
+	Program *id // nil: the customer's own
+	Points  decimal
+	Amount  decimal
+	Max     bool
+}
+
+// choose returns how many points pay for a purchase; 0 if as many as are possible are none.
+func (y *payTerms) choose(in *newPayment, total, balance decimal) (decimal, error) {
+	points := in.Points
+	switch {
+	case in.Max && balance >= 0:
+		return y.most(total, balance), nil
+	case in.Max: // a debt
+		points = y.fewest()
+	case in.Amount > 0:
+		points = y.price(in.Amount)
+	case points%y.step != 0:
+		return 0, newError(codePointsPaymentStep).number(y.step).on("pay.points").with("step", y.step)
+	}
+	switch {
+	case points < y.fewest():
+		return 0, newError(codePointsPaymentTooSmall).number(y.fewest()).on("pay").with("minPoints", y.fewest())
+	case y.worth(points) > y.cap(total):
+		most := y.most(total, maxDecimal)
+		return 0, newError(codePointsPaymentTooLarge).number(y.percent).on("pay").with("maxPoints", most).with("maxAmount", y.worth(most))
+	case points > balance:
+		return 0, lacks(points, balance)
+	}
+	return points, nil
+}
+
+// A salePayment is what points paid of a purchase, or what a return undoes of that.
+type salePayment struct {
+	Program  uint32
+	Points   decimal
+	Amount   decimal
+	Movement uint64 // sequence of the debit, or of what came back; 0: nothing did
+
+	// Of a purchase.
+	Step       decimal // points come back in multiples of it
+	BackPoints decimal // by its returns so far
+	BackAmount decimal
+
+	Expired decimal // of a return: the part of Points that had expired, and stays so
+}
+
+func (y *salePayment) fields(c *coder) {
+	uintField(c, &y.Program)
+	c.decimal(&y.Points)
+	c.decimal(&y.Amount)
+	c.uint(&y.Movement)
+	c.decimal(&y.Step)
+	c.decimal(&y.BackPoints)
+	c.decimal(&y.BackAmount)
+	c.decimal(&y.Expired)
+}
+
+// due is what of a purchase's total is left to pay with money, or of a return's total to give back.
+func (s *sale) due() decimal {
+	if s.Payment == nil {
+		return s.Total
+	}
+	return s.Total - s.Payment.Amount
+}
+
+// payableFor is how long after a purchase happened it can still be paid with points, in
+// milliseconds: later nobody knows what the customer had then.
+const payableFor = 5 * 60 * 1000
+
+// planPayment works out what points pay of a purchase, and notes it in the sale. It changes no
+// account: it returns the one that takePayment takes the points from, nil if none pay, and the
+// amount that rules count.
+func (sa *salesTxn) planPayment(c *customer, s *sale, in *newPayment, list []affectedAccount) (from *account, counted decimal, err error) {
+	if in == nil {
+		return nil, s.Total, nil
+	}
+	p := sa.t.cfg.programNumber(c.Program)
+	if in.Program != nil {
+		if p, err = sa.t.program(*in.Program); err != nil {
+			return nil, 0, err
+		}
+	}
+	terms, ok := sa.t.cfg.payTerms(p)
+	switch {
+	case !ok:
+		return nil, 0, newError(codePointsPaymentUnavailable).on("pay")
+	case s.CreatedAt < sa.t.now-payableFor:
+		return nil, 0, newError(codePointsPaymentLate).on("pay")
+	}
+	if from, err = sa.accountOf(c, p, list); err != nil {
+		return nil, 0, err
+	}
+	points, err := terms.choose(in, s.Total, from.Balance)
+	if err != nil || points == 0 {
+		return nil, s.Total, err
+	}
+	s.Payment = &salePayment{Program: p.Number, Points: points, Amount: terms.worth(points), Step: terms.step}
+	if p.Payment.EarnOn == earnOnTotal {
+		return from, s.Total, nil
+	}
+	return from, s.due(), nil
+}
+
+// accountOf returns the customer's account in a program: the one that the sale changes anyway, if
+// it is among these.
+func (sa *salesTxn) accountOf(c *customer, p *program, list []affectedAccount) (*account, error) {
+	for i := range list {
+		if list[i].program == p {
+			return list[i].account, nil
+		}
+	}
+	return sa.t.points.account(c, p)
+}
+
+// saveOther writes an account that is not among those which the sale changes anyway.
+func (sa *salesTxn) saveOther(a *account, list []affectedAccount) error {
+	if slices.ContainsFunc(list, func(p affectedAccount) bool { return p.account == a }) {
+		return nil
+	}
+	return sa.t.points.saveAccount(a)
+}
+
+// takePayment takes the points that pay for a purchase, as planPayment found.
+func (sa *salesTxn) takePayment(s *sale, from *account, list []affectedAccount) error {
+	if from == nil {
+		return nil
+	}
+	m := &movement{Category: categoryRedemption, Amount: s.Payment.Points, Transaction: s.ID, CreatedAt: s.CreatedAt}
+	if err := sa.t.points.debit(from, m); err != nil {
+		return err
+	}
+	s.Payment.Movement = m.Seq
+	return sa.saveOther(from, list)
+}
+
+// returnPayment gives back what points paid of the goods that a return brings back: to the lots
+// that the points came from, those used last first. Points that have expired stay expired. The
+// purchase already contains the return.
+func (sa *salesTxn) returnPayment(c *customer, s, purchase *sale, list []affectedAccount) error {
+	if purchase.Payment == nil {
+		return nil
+	}
+	y := purchase.Payment
+	points, amount := purchase.owedPayment(unit(sa.t.cfg.amountDecimals()))
+	if points == 0 && amount == 0 {
+		return nil
+	}
+	debit, err := sa.t.points.movement(y.Movement)
+	if err != nil {
+		return err
+	}
+	a, err := sa.accountOf(c, sa.t.cfg.programNumber(y.Program), list)
+	if err != nil {
+		return err
+	}
+	m := &movement{Transaction: s.ID, CreatedAt: s.CreatedAt}
+	if err := sa.t.points.giveBack(a, debit.usedLast(y.BackPoints, points), m); err != nil {
+		return err
+	}
+	s.Payment = &salePayment{Program: y.Program, Points: points, Amount: amount, Movement: m.Seq, Expired: points - m.Amount}
+	y.BackPoints += points
+	y.BackAmount += amount
+	return sa.saveOther(a, list)
+}
+
+// owedPayment is what of a purchase's payment a return has to undo: the part of the points that
+// belongs to all returns so far, rounded down to the step, less what earlier ones undid. What
+// leaves nothing of the purchase undoes the rest.
+func (s *sale) owedPayment(cent decimal) (points, amount decimal) {
+	y := s.Payment
+	if s.whollyReturned() {
+		return y.Points - y.BackPoints, y.Amount - y.BackAmount
+	}
+	should := multipleOf(y.Step, y.Points.fraction().mul(s.Returned.fraction()).quo(s.Total.fraction()), false)
+	should = max(should, y.BackPoints)
+	paid := multipleOf(cent, y.Amount.fraction().mul(should.fraction()).quo(y.Points.fraction()), false)
+	return should - y.BackPoints, max(paid-y.BackAmount, 0)
+}
+
+// usedLast returns the uses that took the last of a debit's points: so many, after as many as are
+// passed over.
+func (m *movement) usedLast(passed, points decimal) (list []use) {
+	for _, u := range slices.Backward(m.Uses) {
+		before := min(u.Amount, passed)
+		u.Amount = min(u.Amount-before, points)
+		passed -= before
+		points -= u.Amount
+		if u.Amount > 0 {
+			list = append(list, u)
+		}
+	}
+	return list
+}
+
+// isPaidAs reports whether a purchase was paid with points as a caller says who may be sending it
+// again. An amount is that of the fewest points which are worth it; as many points as possible are
+// any, or none.
+func (sa *salesTxn) isPaidAs(s *sale, in *newPayment) bool {
+	y := s.Payment
+	if in == nil || y == nil {
+		return in == nil && y == nil || in != nil && in.Max
+	}
+	program := s.Program
+	if in.Program != nil {
+		p := sa.t.cfg.program(*in.Program)
+		if p == nil {
+			return false
+		}
+		program = p.Number
+	}
+	switch {
+	case program != y.Program:
+		return false
+	case in.Amount > 0:
+		fewer := y.Amount.fraction().mul((y.Points - y.Step).fraction()).quo(y.Points.fraction())
+		return in.Amount <= y.Amount && fewer.minus(in.Amount.fraction()).sign() < 0
+	}
+	return in.Max || in.Points == y.Points
+}
+
+// countPayment adds what points paid of a purchase to the tally, or takes away what a return gives
+// back of that.
+func (s *tally) countPayment(x *sale) {
+	points, amount := x.Payment.Points, x.Payment.Amount
+	if x.Type == typeReturn {
+		points, amount = -points, -amount
+	}
+	s.PointsPaid += points
+	s.AmountPaid += amount
+}
