@@ -11,6 +11,7 @@ package main
 //	balance + pending = sum of the account's movements
 //	balance           = what is left in available lots; if below zero, a debt, with no such lot left
 //	pending           = what is left in pending lots
+//	held              = what its open holds have set aside, by the movements of category Hold and Release
 //	due               = the first moment at which any of this changes by itself
 //
 // The record holds the state as it was last written. Lots may have expired or
@@ -67,6 +68,8 @@ type account struct {
 	// Until when points that expire were announced (notices.go). The record has it only where
 	// Due is not after it; otherwise it follows from Due.
 	Told instant
+	// The holds that have not ended, the first to expire first (holds.go).
+	Holds []openHold
 }
 
 // Tags of an account's optional fields.
@@ -76,6 +79,7 @@ const (
 	accountSpent     = 3
 	accountPurchases = 4
 	accountTold      = 5
+	accountHolds     = 6
 )
 
 // An accountHead holds an account's figures. The account's record begins with
@@ -130,6 +134,9 @@ func (a *account) fields(c *coder) {
 	}
 	if c.optional(accountTold, a.Told >= a.Due) {
 		c.instant(&a.Told)
+	}
+	if c.optional(accountHolds, len(a.Holds) > 0) {
+		listField(c, &a.Holds, (*openHold).fields)
 	}
 }
 
@@ -279,7 +286,7 @@ func (pt *pointsTxn) dueKey(a *account, due instant) key {
 // dueOrg is where the organization stands in a key of what is due: after letter and moment.
 const dueOrg = 1 + 8
 
-// firstDue finds the first moment at which a lot expires, a pending lot becomes
+// firstDue finds the first moment at which a lot or a hold expires, a pending lot becomes
 // available or a day leaves the tier window, or a notice after a given one (notices.go).
 func (pt *pointsTxn) firstDue(a *account, after instant) (instant, error) {
 	due, err := pt.firstNotice(a, after)
@@ -296,7 +303,7 @@ func (pt *pointsTxn) firstDue(a *account, after instant) (instant, error) {
 		}
 	}
 	leaves, err := pt.windowLeaves(a)
-	return min(due, leaves), err
+	return min(due, leaves, a.holdEnds()), err
 }
 
 func instantIn(k []byte) instant { return instant(uintIn(k) ^ 1<<63) }

@@ -32,6 +32,11 @@ func (a *api) routes() []route {
 		{"GET /api/v1/points/customers/{customerId}/movements", "points:read", listMovements},
 		{"POST /api/v1/points/customers/{customerId}/add", "points:write", addPoints},
 		{"POST /api/v1/points/customers/{customerId}/deduct", "points:write", deductPoints},
+		{"GET /api/v1/points/customers/{customerId}/holds", "points:read", listHolds},
+		{"POST /api/v1/points/customers/{customerId}/holds", "points:write", holdPoints},
+		{"GET /api/v1/points/holds/{holdId}", "points:read", getHold},
+		{"POST /api/v1/points/holds/{holdId}/capture", "points:write", captureHold},
+		{"POST /api/v1/points/holds/{holdId}/release", "points:write", releaseHold},
 		{"GET /api/v1/transactions", "transactions:read", listTransactions},
 		{"GET /api/v1/transactions/{transactionId}", "transactions:read", getTransaction},
 		{"POST /api/v1/transactions", "transactions:write", registerTransaction},
@@ -93,8 +98,7 @@ func getBalance(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		expiring, err := t.points.expiring(a)
-		return balance{a.id(), a.Balance, c.ID, p.currencyID(), a.Pending, a.Lifetime, expiring, t.now}, err
+		return newBalance(t, a)
 	}
 }
 

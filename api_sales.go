@@ -127,14 +127,20 @@ func (r *request) payment(saleType string) *newPayment {
 	if in.Max = pay.flag("max"); in.Max {
 		forms++
 	}
+	if u, given := pay.id("hold"); given {
+		in.Hold = &u
+		if forms == 0 {
+			forms++
+		}
+	}
 	if u, given := pay.id("loyaltyProgramId"); given {
 		in.Program = &u
 	}
 	switch {
 	case saleType == typeReturn:
 		r.fields.invalid("pay", "solo vale en una compra")
-	case forms != 1:
-		r.fields.invalid("pay", "debe tener exactamente uno de points, amount o max")
+	case forms != 1 || in.Max && in.Hold != nil:
+		r.fields.invalid("pay", "debe tener exactamente uno de points, amount, max o hold")
 	case r.key != nil: // a form looks at its member itself
 		r.fields.fail(r.key.mayUse("points:write"))
 	}

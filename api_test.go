@@ -77,6 +77,7 @@ func TestErrorTable(t *testing.T) {
 
 		"points_payment_unavailable": true, "points_payment_too_small": true, "points_payment_too_large": true, // contract §20
 		"points_payment_step": true, "points_payment_late": true,
+		"hold_not_found": true, "hold_closed": true, "hold_exceeded": true, "too_many_holds": true,
 
 		"item_not_purchased": true, "price_changed": true, "external_id_undone": true, "too_many_redemptions": true, // contract §19
 	}

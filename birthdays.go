@@ -348,7 +348,7 @@ func (ru *rulesTxn) giveBirthdayIn(c *customer, p *program, on day) (given bool,
 
 // takes reports whether so many points more are within the range of points.
 func (a *account) takes(points decimal) bool {
-	_, held := (a.Balance + a.Pending).add(points)
+	_, held := a.all().add(points)
 	_, earned := a.Lifetime.add(points)
 	return held && earned
 }

@@ -210,6 +210,7 @@
 //	comments.go          the comments of movements, which can be erased
 //	notices.go           points that will expire soon
 //	points.go            credits, debits and expiry (settle): the heart
+//	holds.go             points that are set aside for a while
 //	carriedover.go       opening balances and historic points from another system
 //	tiers.go             the levels that customers reach
 //
@@ -303,6 +304,7 @@
 //	personexport.go      everything about one customer, in parts
 //	api_customers.go     handlers of customers
 //	api_sales.go         handlers of sales
+//	api_holds.go         handlers of holds
 //	api.go               routes, and the other handlers
 //
 // # Administration
@@ -325,6 +327,7 @@
 //	verify_due.go        what changes by itself
 //	verify_sales.go      lists, indexes and the log of sales; redemptions
 //	verify_payments.go   payments with points
+//	verify_holds.go      holds
 //	verify_merges.go     customers who became part of others
 //	verify_accounts.go   movements replayed
 //	verify_audit.go      the audit log

@@ -25,6 +25,9 @@ func (ms *mergesTxn) erase(cust id) (*customer, error) {
 	if err := c.mustBeShown(); err != nil {
 		return nil, err
 	}
+	if err := ms.t.points.releaseAll(c); err != nil {
+		return nil, err
+	}
 	family, err := ms.family(c)
 	if err != nil {
 		return nil, err

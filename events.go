@@ -46,6 +46,8 @@ const (
 	eventRedemptionExpired
 	eventTierChanged
 	eventConfigurationApplied
+	eventPointsHeld
+	eventPointsReleased
 	manyEventKinds
 )
 
@@ -72,6 +74,8 @@ var eventKinds = [manyEventKinds]struct {
 	eventRedemptionExpired:    {"redemption.expired", 1},    // the same
 	eventTierChanged:          {"tier.changed", 2},          // numbers of the customer and the program; two texts: from, to
 	eventConfigurationApplied: {"configuration.applied", 1}, // sequence of its first entry in the audit log
+	eventPointsHeld:           {"points.held", 2},           // the hold's id, in two halves
+	eventPointsReleased:       {"points.released", 2},       // the same
 }
 
 // eventTypes lists the types of events.

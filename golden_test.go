@@ -152,7 +152,7 @@ func TestGoldenErrors(t *testing.T) {
 			if strings.HasPrefix(e.Message, "occurredAt no puede ser ") {
 				message = e.Message
 			}
-		case "points_payment_too_small", "points_payment_too_large", "points_payment_step": // N is a number
+		case "points_payment_too_small", "points_payment_too_large", "points_payment_step", "hold_exceeded": // N is a number
 			if numberForm := regexp.MustCompile(` [0-9.]+`); numberForm.ReplaceAllString(e.Message, " N") == message {
 				message = e.Message
 			}

@@ -46,8 +46,8 @@ func TestLayout(t *testing.T) {
 func allRecords() []fielded {
 	return []fielded{
 		new(account), new(accountHead), new(attribute), new(auditChange), new(auditEntry), new(basis), new(birthdayTurn), new(chain), new(counters),
-		new(creator), new(customer), new(dayBasis), new(device), new(effect), new(event), new(eventRecord), new(expiring), new(historicPoints),
-		new(identity), new(invitation), new(item), new(line), new(link), new(lot), new(membership), new(movement), new(otherShare),
+		new(creator), new(customer), new(dayBasis), new(device), new(effect), new(event), new(eventRecord), new(expiring), new(historicPoints), new(hold),
+		new(identity), new(invitation), new(item), new(line), new(link), new(lot), new(membership), new(movement), new(openHold), new(otherShare),
 		new(passwordHash), new(pendingRef), new(purse), new(redemption), new(replay), new(replaySlice), new(replaySlices), new(ruleShare), new(ruleUse),
 		new(sale), new(salePayment), new(saleShare), new(savedUsage), new(secondFactor), new(session), new(tally), new(typeCount), new(use), new(user),
 		new(webhookSecret), new(webhookState),
@@ -181,6 +181,8 @@ func fillWords(v any) {
 		v.Type, v.Source = typeReturn, sourceImport
 	case *customer:
 		v.Status = statusErased
+	case *hold:
+		v.State = holdExpired
 	}
 }
 
@@ -209,4 +211,16 @@ func (s *shop) sample(customers, days int) {
 	paid, err := s.sell(newSale{Customer: s.customer("paga"), Total: dec("350"), Pay: &newPayment{Points: dec("50")}})
 	s.ok(err)
 	s.bring(paid, "116.67")
+	for _, end := range []string{holdHeld, holdCaptured, holdReleased} {
+		must(s, func(t *txn) (any, error) {
+			h, err := t.points.place(newHold{Customer: paid.Customer, Amount: dec("2"), Seconds: usualHold})
+			switch {
+			case err == nil && end == holdCaptured:
+				h, err = t.points.capture(h.ID, dec("1.5"))
+			case err == nil && end == holdReleased:
+				h, err = t.points.release(h.ID)
+			}
+			return h, err
+		})
+	}
 }

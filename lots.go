@@ -101,6 +101,16 @@ func (pt *pointsTxn) lot(a *account, part byte, place *lot) (*lot, error) {
 	return &l, nil
 }
 
+// lotOf returns the available lot that was used, empty if nothing is left of it.
+func (pt *pointsTxn) lotOf(a *account, u use) (*lot, error) {
+	place := &lot{Seq: u.Seq, Expires: u.Expires}
+	l, err := pt.lot(a, partLot, place)
+	if l == nil {
+		l = place
+	}
+	return l, err
+}
+
 // keepLot writes a lot, or deletes it if nothing is left of it.
 func (pt *pointsTxn) keepLot(a *account, part byte, l *lot) error {
 	if a.LotsApart {

@@ -186,6 +186,9 @@ func (ms *mergesTxn) mergeAccount(p *program, stub, into *customer, family []*cu
 	if err := ms.moveLots(from, to); err != nil {
 		return err
 	}
+	if err := ms.t.points.moveHolds(from, to); err != nil {
+		return err
+	}
 	if from.kept {
 		if err := ms.t.points.saveAccount(from); err != nil {
 			return err
@@ -259,7 +262,7 @@ func (ms *mergesTxn) moveLots(from, to *account) error {
 
 // moveLot moves a lot. One that is available pays a debt of its new account first.
 func (ms *mergesTxn) moveLot(from, to *account, part byte, l *lot) error {
-	if _, ok := (to.Balance + to.Pending).add(l.Left); !ok {
+	if _, ok := to.all().add(l.Left); !ok {
 		return newError(codeTooLarge).on("balance")
 	}
 	moved, left := *l, l.Left

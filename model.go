@@ -40,6 +40,7 @@ const (
 	tableBases
 	tableRuleUses
 	tableRewardUses
+	tableHoldsOf
 	tableIdentities
 	tableMovements
 	tableDue
@@ -92,6 +93,7 @@ const (
 	tableSessions
 	tableInvitations
 	tableInvitationList
+	tableHolds
 	manyTables
 )
 
@@ -130,6 +132,7 @@ var tables = [manyTables]struct {
 	tableBases:                 {"c org cust 5 prog day", "day of a rolling tier window", 0},     // earned, spent and purchases while a rolling window holds it, where the account has many
 	tableRuleUses:              {"c org cust 6 prog day rule", "use of a rule", 0},               // how often a customer used it on a recent day
 	tableRewardUses:            {"c org cust 7 reward", "customer's redemptions of a reward", 0}, // cancelled ones not counted
+	tableHoldsOf:               {"c org cust 8 hold", "customer's holds", 0},                     // empty; also of those that have ended
 	tableIdentities:            {"p kind value 0 org", "identity", 0},                            // cust, person id; kind is 'e' e-mail, 'p' phone
 	tableMovements:             {"m org seq", "movement", primary | dense},
 	tableDue:                   {"d due org cust prog", "due account", 0},            // empty; the account changes by itself at due
@@ -182,6 +185,7 @@ var tables = [manyTables]struct {
 	tableSessions:              {"S hash(32)", "session", primary},                          // by the SHA-256 of its token (sessions.go)
 	tableInvitations:           {"V hash(32)", "invitation", primary},                       // by the SHA-256 of its token (invitations.go)
 	tableInvitationList:        {"L org invitation", "invitations of an organization", 0},   // its hash
+	tableHolds:                 {"O org hold", "hold", primary},                             // points set aside (holds.go)
 }
 
 // keyWidths gives the width of each part of a key in bytes; 0 means text. Text ends
@@ -190,7 +194,7 @@ var keyWidths = map[string]int{
 	"date": 1, "field": 1, "kind": 1, "level": 1, "month": 1, "part": 1, "span": 1, "state": 1, "status": 1,
 	"block": 4, "day": 4, "group": 4, "org": 4, "prog": 4,
 	"due": 8, "end": 8, "expiry": 8, "from": 8, "n": 8, "number": 8, "seq": 8, "slice": 8, "slot": 8, "time": 8, // times are milliseconds
-	"cust": 16, "hash(16)": 16, "id": 16, "keyID": 16, "name": 16, "purse": 16, "reward": 16, "user": 16, "invitation": 16, "hash(32)": 32,
+	"cust": 16, "hash(16)": 16, "id": 16, "keyID": 16, "name": 16, "purse": 16, "reward": 16, "user": 16, "hold": 16, "invitation": 16, "hash(32)": 32,
 	"code": 0, "email": 0, "gram": 0, "hook": 0, "rule": 0, "slug": 0, "tier": 0, "value": 0,
 }
 
@@ -471,7 +475,8 @@ const (
 	partBasis
 	partRuleUse
 	partRewardUse
-	partRedemptions = 9
+	partHold
+	partRedemptions
 )
 
 // counters hold the last number given in each sequence of an organization, which is

@@ -36,6 +36,8 @@ type movement struct {
 	Hash        ledgerHash // of the fields above, and of the movement before (ledger.go)
 
 	CommentSalt commentSalt // of Comment; zero without
+
+	Hold id // that the movement belongs to; zero: none
 }
 
 // A movement's record:
@@ -46,7 +48,10 @@ type movement struct {
 // the fields is the comment's hash, so a comment cannot be changed (comments.go).
 
 // Tags of a movement's optional fields.
-const movementComment = 1
+const (
+	movementComment = 1
+	movementHold    = 2
+)
 
 func (m *movement) fields(c *coder) {
 	m.hashedFields(c)
@@ -71,6 +76,9 @@ func (m *movement) hashedFields(c *coder) {
 	m.By.fields(c)
 	if c.optional(movementComment, m.CommentHash != (ledgerHash{})) {
 		c.hash(&m.CommentHash)
+	}
+	if c.optional(movementHold, m.Hold != (id{})) {
+		c.id(&m.Hold)
 	}
 	c.end()
 }
@@ -107,11 +115,13 @@ func (m *movement) movementType() string {
 }
 
 // Categories of movements (spec: Points movement categories). Clients cannot
-// give Expiration, Return and Merge: only the system records them.
+// give Expiration, Return, Merge, Hold and Release: only the system records them.
 const (
 	categoryExpiration = "Expiration"
 	categoryReturn     = "Return"
-	categoryMerge      = "Merge" // moves a lot or a debt to another customer (merges.go)
+	categoryMerge      = "Merge"   // moves a lot or a debt to another customer (merges.go)
+	categoryHold       = "Hold"    // sets points aside (holds.go)
+	categoryRelease    = "Release" // ends that
 	categoryRefund     = "Refund"
 	categoryBonus      = "Bonus"
 	categoryPurchase   = "Purchase"
@@ -124,14 +134,18 @@ var (
 	deductCategories = []string{"Redemption", "Fee", "Penalty", "AdminDeduction", "Exchange", "Adjustment"}
 
 	// The file depends on the order of allCategories: another one comes last.
-	allCategories = slices.Concat(addCategories, deductCategories[:len(deductCategories)-1], []string{categoryExpiration, categoryReturn, categoryMerge}) // Adjustment once
+	allCategories = slices.Concat(addCategories, deductCategories[:len(deductCategories)-1], []string{categoryExpiration, categoryReturn, categoryMerge, categoryHold, categoryRelease}) // Adjustment once
 )
 
 // isEarning reports whether a credit counts for lifetime points and tiers. All do
-// except a Refund of what was spent, an Adjustment, which corrects a mistake, and a
-// Merge, whose points the other customer earned.
+// except a Refund of what was spent, an Adjustment, which corrects a mistake, a
+// Merge, whose points the other customer earned, and a Release of the customer's own.
 func isEarning(category string) bool {
-	return category != categoryRefund && category != categoryAdjustment && category != categoryMerge
+	switch category {
+	case categoryRefund, categoryAdjustment, categoryMerge, categoryRelease:
+		return false
+	}
+	return true
 }
 
 // record appends a movement to the ledger and to its account's chain. The
@@ -150,7 +164,10 @@ func (pt *pointsTxn) record(a *account, m *movement) error {
 		return err
 	}
 	s.countMovement(m)
-	if m.By = pt.t.by; m.Category == categoryExpiration {
+	if m.By == (creator{}) {
+		m.By = pt.t.by
+	}
+	if m.Category == categoryExpiration {
 		m.By = creator{Type: bySystem} // whoever came upon it
 	}
 	pt.hashComment(m)
@@ -247,11 +264,12 @@ func (pt *pointsTxn) chainFrom(seq uint64) iter.Seq2[*movement, error] {
 	return chainFrom(seq, pt.movement, func(m *movement) uint64 { return m.Link.Prev })
 }
 
-// emitMovement adds the event of a movement to the feed. A Merge has none: nobody's points changed.
+// emitMovement adds the event of a movement to the feed. A Merge has none: nobody's points changed. A
+// hold has events of its own.
 func (pt *pointsTxn) emitMovement(m *movement) error {
 	kind := eventPointsAdded
 	switch {
-	case m.Category == categoryMerge:
+	case m.Category == categoryMerge, m.Category == categoryHold, m.Category == categoryRelease:
 		return nil
 	case m.Category == categoryExpiration:
 		kind = eventPointsExpired
@@ -267,6 +285,7 @@ func (pt *pointsTxn) emitMovement(m *movement) error {
 func (s *tally) countMovement(m *movement) {
 	switch {
 	case m.Category == categoryMerge: // what one customer loses another one gets
+	case m.Category == categoryHold, m.Category == categoryRelease: // the customer still has it
 	case m.Category == categoryExpiration:
 		s.PointsExpired -= m.Amount
 	case m.Category == categoryReturn:

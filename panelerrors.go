@@ -58,6 +58,8 @@ func faultText(lang language, f *format, e *apiError) string {
 		return tr(lang, name, reasonsText(lang, reasons))
 	case codePriceChanged:
 		return tr(lang, name, f.Number(figure(e, "pointsCost")))
+	case codeHoldExceeded:
+		return tr(lang, name, f.Number(figure(e, "amount")))
 	case codePointsPaymentTooSmall:
 		return tr(lang, name, f.Number(figure(e, "minPoints")))
 	case codePointsPaymentTooLarge:
@@ -295,6 +297,10 @@ var faultTexts = panelTexts{
 	"error.points_payment_too_large":   {"Los puntos pueden pagar de esta venta hasta %s (%s)", "Points can pay up to %s (%s) of this sale"},
 	"error.points_payment_step":        {"Los puntos para pagar se usan en múltiplos de %s", "Points for paying come in steps of %s"},
 	"error.points_payment_late":        {"Una venta de antes no se puede pagar con puntos", "A sale of before cannot be paid with points"},
+	"error.hold_exceeded":              {"La retención es de %s", "The hold is of %s"},
+	"error.hold_not_found":             {"Retención no encontrada", "Hold not found"},
+	"error.hold_closed":                {"La retención ya terminó", "The hold has ended"},
+	"error.too_many_holds":             {"El cliente tiene demasiadas retenciones", "The customer has too many holds"},
 	"error.price_changed":              {"El precio de la recompensa cambió: ahora cuesta %s", "The price of the reward has changed: now it costs %s"},
 	"error.external_id_undone":         {"La venta de este ticket se deshizo. No se registró nada.", "The sale of this receipt was undone. Nothing was registered."},
 	"error.birth_date_invalid":         {"La fecha de nacimiento debe ser AAAA-MM-DD y no futura", "The date of birth must be YYYY-MM-DD and not in the future"},

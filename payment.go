@@ -89,16 +89,19 @@ func (y *payTerms) most(total, limit decimal) decimal {
 }
 
 // A newPayment is what a caller says about a payment with points: how many, which amount they
-// are to pay, or as many as are possible.
+// are to pay, or as many as are possible. They may be those of a hold: then all of it, unless it
+// says how many or which amount.
 type newPayment struct {
 	Program *id // nil: the customer's own
 	Points  decimal
 	Amount  decimal
 	Max     bool
+	Hold    *id // nil: from the balance
 }
 
-// choose returns how many points pay for a purchase; 0 if as many as are possible are none.
-func (y *payTerms) choose(in *newPayment, total, balance decimal) (decimal, error) {
+// choose returns how many points pay for a purchase, of those of a hold if there is one; 0 if as
+// many as are possible are none.
+func (y *payTerms) choose(in *newPayment, total, balance decimal, held *hold) (decimal, error) {
 	points := in.Points
 	switch {
 	case in.Max && balance >= 0:
@@ -107,16 +110,20 @@ func (y *payTerms) choose(in *newPayment, total, balance decimal) (decimal, erro
 		points = y.fewest()
 	case in.Amount > 0:
 		points = y.price(in.Amount)
-	case points%y.step != 0:
-		return 0, newError(codePointsPaymentStep).number(y.step).on("pay.points").with("step", y.step)
+	case points == 0: // all that is held
+		points = held.Amount
 	}
 	switch {
+	case points%y.step != 0:
+		return 0, newError(codePointsPaymentStep).number(y.step).on("pay").with("step", y.step)
 	case points < y.fewest():
 		return 0, newError(codePointsPaymentTooSmall).number(y.fewest()).on("pay").with("minPoints", y.fewest())
 	case y.worth(points) > y.cap(total):
 		most := y.most(total, maxDecimal)
 		return 0, newError(codePointsPaymentTooLarge).number(y.percent).on("pay").with("maxPoints", most).with("maxAmount", y.worth(most))
-	case points > balance:
+	case held != nil && points > held.Amount:
+		return 0, exceedsHold(held).on("pay")
+	case held == nil && points > balance:
 		return 0, lacks(points, balance)
 	}
 	return points, nil
@@ -135,6 +142,8 @@ type salePayment struct {
 	BackAmount decimal
 
 	Expired decimal // of a return: the part of Points that had expired, and stays so
+
+	Hold id // of a purchase: whose points they were; zero: none
 }
 
 func (y *salePayment) fields(c *coder) {
@@ -146,6 +155,16 @@ func (y *salePayment) fields(c *coder) {
 	c.decimal(&y.BackPoints)
 	c.decimal(&y.BackAmount)
 	c.decimal(&y.Expired)
+	c.idOrNone(&y.Hold)
+}
+
+// paymentHolds reports whether a sale has no payment or one that its type can have.
+func (s *sale) paymentHolds() bool {
+	y := s.Payment
+	if y == nil || s.Type == typeReturn {
+		return y == nil || y.Step == 0 && min(y.Points, y.Amount, y.Expired) >= 0
+	}
+	return y.Points > 0 && y.Amount >= 0 && y.Step > 0 && y.Expired == 0
 }
 
 // due is what of a purchase's total is left to pay with money, or of a return's total to give back.
@@ -160,38 +179,76 @@ func (s *sale) due() decimal {
 // milliseconds: later nobody knows what the customer had then.
 const payableFor = 5 * 60 * 1000
 
+// A payer is the account that pays for a purchase, and the hold whose points pay, if there is one.
+type payer struct {
+	*account
+	held *hold
+}
+
 // planPayment works out what points pay of a purchase, and notes it in the sale. It changes no
-// account: it returns the one that takePayment takes the points from, nil if none pay, and the
+// account: it returns the one that takePayment takes the points from, none if none pay, and the
 // amount that rules count.
-func (sa *salesTxn) planPayment(c *customer, s *sale, in *newPayment, list []affectedAccount) (from *account, counted decimal, err error) {
+func (sa *salesTxn) planPayment(c *customer, s *sale, in *newPayment, list []affectedAccount) (from payer, counted decimal, err error) {
 	if in == nil {
-		return nil, s.Total, nil
+		return from, s.Total, nil
 	}
-	p := sa.t.cfg.programNumber(c.Program)
-	if in.Program != nil {
-		if p, err = sa.t.program(*in.Program); err != nil {
-			return nil, 0, err
-		}
+	p, err := sa.payingProgram(c, in)
+	if err != nil {
+		return from, 0, err
 	}
 	terms, ok := sa.t.cfg.payTerms(p)
 	switch {
 	case !ok:
-		return nil, 0, newError(codePointsPaymentUnavailable).on("pay")
+		return from, 0, newError(codePointsPaymentUnavailable).on("pay")
 	case s.CreatedAt < sa.t.now-payableFor:
-		return nil, 0, newError(codePointsPaymentLate).on("pay")
+		return from, 0, newError(codePointsPaymentLate).on("pay")
 	}
-	if from, err = sa.accountOf(c, p, list); err != nil {
-		return nil, 0, err
+	if from.account, err = sa.accountOf(c, p, list); err != nil {
+		return from, 0, err
 	}
-	points, err := terms.choose(in, s.Total, from.Balance)
+	if in.Hold != nil {
+		if from.held, err = sa.t.points.holdAt(*in.Hold); err == nil {
+			err = from.held.mustBeOpen()
+		}
+		if err != nil {
+			return from, 0, err
+		}
+	}
+	points, err := terms.choose(in, s.Total, from.Balance, from.held)
 	if err != nil || points == 0 {
-		return nil, s.Total, err
+		return payer{}, s.Total, err
 	}
 	s.Payment = &salePayment{Program: p.Number, Points: points, Amount: terms.worth(points), Step: terms.step}
+	if in.Hold != nil {
+		s.Payment.Hold = *in.Hold
+	}
 	if p.Payment.EarnOn == earnOnTotal {
 		return from, s.Total, nil
 	}
 	return from, s.due(), nil
+}
+
+// payingProgram returns the program whose points pay. A hold of another customer is not found.
+func (sa *salesTxn) payingProgram(c *customer, in *newPayment) (*program, error) {
+	p := sa.t.cfg.programNumber(c.Program)
+	if in.Program != nil {
+		var err error
+		if p, err = sa.t.program(*in.Program); err != nil {
+			return nil, err
+		}
+	}
+	if in.Hold == nil {
+		return p, nil
+	}
+	h, err := sa.t.points.hold(*in.Hold)
+	if err != nil {
+		return nil, err
+	}
+	own, err := sa.t.merges.owns(c, h.Customer)
+	if err == nil && (!own || in.Program != nil && h.Program != p.Number) {
+		err = newError(codeHoldNotFound)
+	}
+	return sa.t.cfg.programNumber(h.Program), err
 }
 
 // accountOf returns the customer's account in a program: the one that the sale changes anyway, if
@@ -214,16 +271,21 @@ func (sa *salesTxn) saveOther(a *account, list []affectedAccount) error {
 }
 
 // takePayment takes the points that pay for a purchase, as planPayment found.
-func (sa *salesTxn) takePayment(s *sale, from *account, list []affectedAccount) error {
-	if from == nil {
+func (sa *salesTxn) takePayment(s *sale, from payer, list []affectedAccount) (err error) {
+	if from.account == nil {
 		return nil
 	}
 	m := &movement{Category: categoryRedemption, Amount: s.Payment.Points, Transaction: s.ID, CreatedAt: s.CreatedAt}
-	if err := sa.t.points.debit(from, m); err != nil {
+	if from.held != nil {
+		m, err = sa.t.points.closeHold(from.account, from.held, holdEnd{holdCaptured, s.Payment.Points, sa.t.now, s.ID})
+	} else {
+		err = sa.t.points.debit(from.account, m)
+	}
+	if err != nil {
 		return err
 	}
 	s.Payment.Movement = m.Seq
-	return sa.saveOther(from, list)
+	return sa.saveOther(from.account, list)
 }
 
 // returnPayment gives back what points paid of the goods that a return brings back: to the lots
@@ -287,7 +349,7 @@ func (m *movement) usedLast(passed, points decimal) (list []use) {
 
 // isPaidAs reports whether a purchase was paid with points as a caller says who may be sending it
 // again. An amount is that of the fewest points which are worth it; as many points as possible are
-// any, or none.
+// any, or none; those of a hold are known by it.
 func (sa *salesTxn) isPaidAs(s *sale, in *newPayment) bool {
 	y := s.Payment
 	if in == nil || y == nil {
@@ -301,14 +363,18 @@ func (sa *salesTxn) isPaidAs(s *sale, in *newPayment) bool {
 		}
 		program = p.Number
 	}
+	hold := id{}
+	if in.Hold != nil {
+		hold, program = *in.Hold, y.Program
+	}
 	switch {
-	case program != y.Program:
+	case program != y.Program || hold != y.Hold:
 		return false
 	case in.Amount > 0:
 		fewer := y.Amount.fraction().mul((y.Points - y.Step).fraction()).quo(y.Points.fraction())
 		return in.Amount <= y.Amount && fewer.minus(in.Amount.fraction()).sign() < 0
 	}
-	return in.Max || in.Points == y.Points
+	return in.Max || in.Points == y.Points || in.Points == 0
 }
 
 // countPayment adds what points paid of a purchase to the tally, or takes away what a return gives

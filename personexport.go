@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // The export of one person: one JSON object with everything that is kept about a customer
 // (contract §12). A customer may have very many records, so the object comes in parts.
 //
@@ -147,16 +149,46 @@ func (x *personExport) account(t *txn, b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	expiring, err := t.points.expiring(a)
+	shown, err := newBalance(t, a)
 	if err != nil {
 		return nil, err
 	}
-	b = balance{a.id(), a.Balance, c.ID, p.currencyID(), a.Pending, a.Lifetime, expiring, t.now}.appendJSON(x.comma(b))
+	b = shown.appendJSON(x.comma(b))
 	current, _ := a.tier()
 	b = p.ID.appendJSON(append(b[:len(b)-1], `,"loyaltyProgramId":`...))
 	b = appendJSONText(append(b, `,"tierName":`...), current.nameOrNull())
+	if b, err = x.holds(t, append(b, `,"holds":[`...), a); err != nil {
+		return nil, err
+	}
 	x.inAccount, x.first, x.movements = true, true, a.Movements.last()
-	return append(b, `,"movements":[`...), nil
+	return append(b, `],"movements":[`...), nil
+}
+
+// holds appends the holds of an account, newest first.
+func (x *personExport) holds(t *txn, b []byte, a *account) ([]byte, error) {
+	ids, err := t.points.holdIDs(a.customer.ID)
+	if err != nil {
+		return nil, err
+	}
+	first := true
+	for _, u := range slices.Backward(ids) {
+		h, err := t.points.holdAt(u)
+		if err != nil {
+			return nil, err
+		}
+		if h.Program != a.program.Number {
+			continue
+		}
+		shape, err := newHoldShape(t, h)
+		if err != nil {
+			return nil, err
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		b, first = shape.appendJSON(b), false
+	}
+	return b, nil
 }
 
 func (x *personExport) movement(t *txn, b []byte) ([]byte, error) {

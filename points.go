@@ -17,7 +17,7 @@ func (pt *pointsTxn) credit(a *account, m *movement) error {
 	}
 	l := &lot{AvailFrom: m.AvailFrom, Expires: m.Expires}
 
-	if _, ok := (a.Balance + a.Pending).add(m.Amount); !ok {
+	if _, ok := a.all().add(m.Amount); !ok {
 		return newError(codeTooLarge).on("amount")
 	}
 	left := m.Amount
@@ -108,8 +108,8 @@ func (pt *pointsTxn) consume(a *account, amount decimal) ([]use, error) {
 }
 
 // settle writes down what became due by t.now, in the order in which it happened:
-// pending lots become available, and expired lots become Expiration movements
-// dated at the expiry itself. Then it drops days that left the tier window.
+// pending lots become available, expired holds are released, and expired lots become
+// Expiration movements dated at the expiry itself. Then it drops days that left the tier window.
 func (pt *pointsTxn) settle(a *account) error {
 	pt.t.makeWritable()
 	a.lookDue = true
@@ -121,10 +121,10 @@ func (pt *pointsTxn) settle(a *account) error {
 	if err != nil {
 		return err
 	}
-	for len(maturing) > 0 || len(expiring) > 0 {
-		moment := never
+	for len(maturing) > 0 || len(expiring) > 0 || a.holdEnds() <= pt.t.now {
+		moment := a.holdEnds()
 		if len(maturing) > 0 {
-			moment = maturing[0].AvailFrom
+			moment = min(moment, maturing[0].AvailFrom)
 		}
 		if len(expiring) > 0 {
 			moment = min(moment, expiring[0].Expires)
@@ -138,6 +138,14 @@ func (pt *pointsTxn) settle(a *account) error {
 			if l.Left > 0 && l.Expires <= pt.t.now {
 				place, _ := slices.BinarySearchFunc(expiring, l, byExpiry)
 				expiring = slices.Insert(expiring, place, l)
+			}
+		}
+		if a.holdEnds() <= moment {
+			if err := pt.expireHolds(a, moment); err != nil {
+				return err
+			}
+			if expiring, err = pt.dueLots(a, partLot); err != nil { // with what came back
+				return err
 			}
 		}
 		var n int
@@ -261,15 +269,12 @@ func (pt *pointsTxn) giveBack(a *account, uses []use, m *movement) error {
 			}
 			continue
 		}
-		l, err := pt.lot(a, partLot, &lot{Seq: u.Seq, Expires: u.Expires})
+		l, err := pt.lotOf(a, u)
 		if err != nil {
 			return err
 		}
-		if l == nil {
-			l = &lot{Seq: u.Seq, Expires: u.Expires}
-		}
 		debt := min(max(-a.Balance, 0), u.Amount) // is paid first from what comes back
-		if _, ok := (a.Balance + a.Pending).add(u.Amount); !ok {
+		if _, ok := a.all().add(u.Amount); !ok {
 			return newError(codeTooLarge).on("amount")
 		}
 		a.Balance += u.Amount

@@ -117,7 +117,7 @@ func (s *sale) fields(c *coder) {
 		}
 		s.Payment.fields(c)
 	}
-	if c.reading && !s.linesMatch() {
+	if c.reading && (!s.linesMatch() || !s.paymentHolds()) {
 		c.fail()
 	}
 }

@@ -17,7 +17,7 @@ import (
 // Version 11 is the first that is released. A change of a key, a record or a size comes
 // with the next version:
 //
-//	12  payments with points: sales, tallies
+//	12  payments with points: sales, tallies; holds: tables, accounts, movements
 //
 // To add one:
 //

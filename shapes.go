@@ -97,6 +97,7 @@ type balance struct {
 	LifetimePoints decimal    `json:"lifetimePoints"`
 	ExpiringPoints []expiring `json:"expiringPoints"`
 	AsOf           instant    `json:"asOf"`
+	HeldBalance    decimal    `json:"heldBalance"`
 }
 
 func (v balance) appendJSON(b []byte) []byte {
@@ -108,7 +109,14 @@ func (v balance) appendJSON(b []byte) []byte {
 	b = v.LifetimePoints.append(append(b, `,"lifetimePoints":`...))
 	b = appendJSONList(append(b, `,"expiringPoints":`...), v.ExpiringPoints)
 	b = v.AsOf.appendJSON(append(b, `,"asOf":`...))
+	b = v.HeldBalance.append(append(b, `,"heldBalance":`...))
 	return append(b, '}')
+}
+
+// newBalance shows an account that is settled.
+func newBalance(t *txn, a *account) (balance, error) {
+	expiring, err := t.points.expiring(a)
+	return balance{a.id(), a.Balance, a.customer.ID, a.program.currencyID(), a.Pending, a.Lifetime, expiring, t.now, a.held()}, err
 }
 
 type createdBy struct {
@@ -235,6 +243,63 @@ func newMovementShape(t *txn, m *movement) (movementShape, error) {
 		s.Lots = append(s.Lots, usedLot{credit, u.Amount, u.Expires})
 	}
 	return s, nil
+}
+
+type holdShape struct {
+	ID               id         `json:"id"`
+	CustomerID       id         `json:"customerId"`
+	LoyaltyProgramID id         `json:"loyaltyProgramId"`
+	Amount           decimal    `json:"amount"`
+	Captured         decimal    `json:"captured"`
+	Status           string     `json:"status"`
+	ExpiresAt        instant    `json:"expiresAt"`
+	Balance          decimal    `json:"balance"`
+	Comment          *string    `json:"comment"`
+	CreatedAt        instant    `json:"createdAt"`
+	CreatedBy        *createdBy `json:"createdBy"`
+	ClosedAt         instant    `json:"closedAt"`
+	TransactionID    *id        `json:"transactionId"` // that the captured points paid for
+}
+
+func (v holdShape) appendJSON(b []byte) []byte {
+	b = v.ID.appendJSON(append(b, `{"id":`...))
+	b = v.CustomerID.appendJSON(append(b, `,"customerId":`...))
+	b = v.LoyaltyProgramID.appendJSON(append(b, `,"loyaltyProgramId":`...))
+	b = v.Amount.append(append(b, `,"amount":`...))
+	b = v.Captured.append(append(b, `,"captured":`...))
+	b = appendJSONString(append(b, `,"status":`...), v.Status)
+	b = v.ExpiresAt.appendJSON(append(b, `,"expiresAt":`...))
+	b = v.Balance.append(append(b, `,"balance":`...))
+	b = appendJSONText(append(b, `,"comment":`...), v.Comment)
+	b = v.CreatedAt.appendJSON(append(b, `,"createdAt":`...))
+	b = v.CreatedBy.appendJSON(append(b, `,"createdBy":`...))
+	b = v.ClosedAt.appendJSON(append(b, `,"closedAt":`...))
+	b = appendJSONID(append(b, `,"transactionId":`...), v.TransactionID)
+	return append(b, '}')
+}
+
+// newHoldShape shows a hold as it is now. One that has expired was closed at its expiry, whether or not
+// that is written yet.
+func newHoldShape(t *txn, h *hold) (holdShape, error) {
+	t.seals.reveal(h.Customer)
+	by, err := newCreatedBy(t, h.By)
+	if err != nil {
+		return holdShape{}, err
+	}
+	m, err := t.points.movement(h.Movement)
+	if err != nil {
+		return holdShape{}, err
+	}
+	owner, err := t.merges.ownerID(h.Customer)
+	shape := holdShape{
+		ID: h.ID, CustomerID: owner, LoyaltyProgramID: t.cfg.programNumber(h.Program).ID, Amount: h.Amount, Captured: h.Captured,
+		Status: h.status(t.now), ExpiresAt: h.Expires, Balance: h.Balance, Comment: orNull(m.Comment), CreatedAt: h.CreatedAt, CreatedBy: by,
+		ClosedAt: h.ClosedAt, TransactionID: idOrNull(h.Sale),
+	}
+	if shape.Status != h.State {
+		shape.ClosedAt = h.Expires
+	}
+	return shape, err
 }
 
 type rewardShape struct {

@@ -43,6 +43,8 @@ func firstKey(t *txn, e *event) key {
 		return t.sales.key(e.Refs[0])
 	case eventRedemptionCreated, eventRedemptionUsed, eventRedemptionCancelled, eventRedemptionExpired:
 		return t.rewards.redemptionKey(e.Refs[0])
+	case eventPointsHeld, eventPointsReleased:
+		return t.points.holdKey(e.hold())
 	case eventConfigurationApplied:
 		return nil
 	}
@@ -70,6 +72,12 @@ func newEventData(t *txn, e *event) (any, error) {
 			return nil, err
 		}
 		return newMovementShape(t, m)
+	case eventPointsHeld, eventPointsReleased:
+		h, err := t.points.holdAt(e.hold())
+		if err != nil {
+			return nil, err
+		}
+		return newHoldShape(t, h)
 	case eventPointsAvailable:
 		return newAvailableEvent(t, e)
 	case eventPointsExpiring:

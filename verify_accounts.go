@@ -84,6 +84,7 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail,
 		v.problem("%v: su último movimiento no es el que se anotó en ella", r.what)
 	}
 	equal(v, r.what, ": puntos ganados", a.Lifetime, r.earned)
+	v.openHolds(a, r.what)
 	r.compareOpening(a)
 	if err := v.window(a, r.what, r.days); err != nil {
 		return err
@@ -314,6 +315,9 @@ func (r *replayer) take(m *movement, record []byte, h *saleHistory) error {
 	if m.Transaction != (id{}) {
 		h.countMovement(v, m)
 	}
+	if m.Hold != (id{}) {
+		v.countHold(m)
+	}
 	gone, err := v.expiredWith(m, h)
 	if err != nil {
 		return err
@@ -397,6 +401,10 @@ func (r *replayer) play(m *movement, h *saleHistory) {
 	for r.pending != r.pendingBefore(m) && r.mature(func(*lot) bool { return true }) {
 	}
 	switch {
+	case m.Hold != (id{}) && (m.Category == categoryRedemption || m.Category == categoryMerge): // of no lot
+		r.balance += m.Amount
+	case m.Category == categoryRelease:
+		r.release(m)
 	case m.Amount > 0 && m.isGiveBack():
 		r.giveBack(m)
 	case m.Amount > 0 && m.Category == categoryMerge && len(m.Uses) > 0:
@@ -428,16 +436,21 @@ func (r *replayer) giveBack(m *movement) {
 	for _, u := range m.Uses {
 		left := u.Amount - min(max(-r.balance, 0), u.Amount)
 		r.balance += u.Amount
-		l := r.lot(u.Seq)
-		if l == nil {
-			l = r.inherited(u)
-		}
-		if l == nil || l.Expires != u.Expires {
-			r.v.problem("%v: %s devuelve a un lote que no existe", r.what, m.id())
-			continue
-		}
-		l.Left += left
+		r.fill(u, left, m)
 	}
+}
+
+// fill adds what is left of points that a movement gives back to the lot that they came from.
+func (r *replayer) fill(u use, left decimal, m *movement) {
+	l := r.lot(u.Seq)
+	if l == nil {
+		l = r.inherited(u)
+	}
+	if l == nil || l.Expires != u.Expires {
+		r.v.problem("%v: %s devuelve a un lote que no existe", r.what, m.id())
+		return
+	}
+	l.Left += left
 }
 
 // takeFrom plays a debit from the lots that the debit names.
@@ -456,7 +469,8 @@ func (r *replayer) takeFrom(m *movement) {
 			r.balance -= u.Amount
 		}
 	}
-	if r.balance -= rest; rest < 0 || rest > 0 && m.Category != categoryReturn && m.Category != categoryMerge {
+	moved := m.Category == categoryReturn || m.Category == categoryMerge || m.Category == categoryHold && len(m.Uses) == 0 && r.family != nil
+	if r.balance -= rest; rest < 0 || rest > 0 && !moved {
 		r.v.problem("%v: los lotes de %s no suman su importe", r.what, m.id())
 	}
 }

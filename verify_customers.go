@@ -47,6 +47,10 @@ func (v *verifier) customerRecord(e Entry) error {
 	case part == partRuleUse:
 		v.want[tableRecords].entries++
 		return v.ruleUse(e)
+	case part == partHold:
+		if v.want[tableRecords].entries++; !tableHoldsOf.has(e.Key) || len(e.Value) > 0 {
+			v.stray(e.Key)
+		}
 	case part == partRedemptions && !v.run.careful[tableRedemptionsOf]:
 		*count--
 		if !tableRedemptionsOf.has(e.Key) || !v.addBlock(tableRedemptionsOf, e) {
@@ -121,12 +125,16 @@ func (v *verifier) historyOf(c *customer, what subject) error {
 	equal(v, what, ": total gastado", c.TotalSpent, h.spent)
 	equal(v, what, ": compras", c.Purchases, h.purchases)
 	equal(v, what, ": última compra", c.LastSaleAt, h.last)
+	if err := v.readHolds(family); err != nil {
+		return err
+	}
 	v.redeemed.begin(v.gathered.trail(c.ID, gatherRedemptions))
 	for _, p := range v.txn.cfg.Programs {
 		if err := v.accounts(family, p, h); err != nil {
 			return err
 		}
 	}
+	v.holdsEnded()
 	for i := range h.all {
 		v.salePoints(&h.all[i])
 		v.paymentOf(&h.all[i])
@@ -152,7 +160,7 @@ func (v *verifier) replayFamily(family []*customer, p *program) (*familyReplay, 
 			if err != nil {
 				return nil, atKey(v.txn.points.movementKey(stored.seq), err)
 			}
-			if m.Amount > 0 && m.Category != categoryMerge && !m.isGiveBack() {
+			if m.Amount > 0 && m.Category != categoryMerge && m.Category != categoryRelease && !m.isGiveBack() {
 				f.lots[stored.seq] = creditLot{lot{Seq: stored.seq, AvailFrom: m.AvailFrom, Expires: m.Expires}, m.Transaction}
 			}
 		}

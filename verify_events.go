@@ -26,7 +26,14 @@ func (v *verifier) eventFeed() error {
 			v.problem("eventos: tras el %d está el %d", last, first)
 		}
 		for i := range list {
-			if last = list[i].Seq; !list[i].refersTo(n, v.txn.cfg) {
+			last = list[i].Seq
+			known := list[i].refersTo(n, v.txn.cfg)
+			if list[i].isOfHold() {
+				if known, err = hasAny(v.txn.Tx, v.txn.points.holdKey(list[i].hold())); err != nil {
+					return err
+				}
+			}
+			if !known {
 				v.problem("eventos: el %d (%s) es de algo que no existe", last, eventKinds[list[i].Kind].name)
 			}
 		}

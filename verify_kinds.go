@@ -21,6 +21,7 @@ var comparisons = [manySums]struct {
 	tableDue:                   {},
 	tableDueVouchers:           {},
 	tableEvents:                {compare: byCount},
+	tableHolds:                 {scanned: true, compare: byCount},
 	tableWebhooks:              {compare: byCount},
 	tableAPIKeys:               {compare: byCount},
 	tableMovements:             {compare: byCount},
@@ -91,7 +92,7 @@ var (
 		tableRedemptionsByID, tableCodes, tableRedemptionsOf, tableRedemptionState, tableRedeemedRewards, tableVoucherExpiries,
 		tableRedemptionTimes, tableExternalIDs, tableRewardCounts, tableSearch, tableKeyList, tableSalesByTime,
 		tableSlots, tableSaleLog, tableTallies, tableActive, tableTiers, tableCustomersByExternalID, tableBirthdays,
-		tableStatuses, tableStatusCounts, tableMerges, tableAudit, tableAuditIndex, tableEvents, tableWebhooks, tableRecords,
+		tableStatuses, tableStatusCounts, tableMerges, tableAudit, tableAuditIndex, tableEvents, tableWebhooks, tableHolds, tableRecords,
 		tableRewardUses, tableSellers, tableRedeemed, tableNoted,
 	}
 )

@@ -39,11 +39,10 @@ func (v *verifier) paymentOf(s *soldSale) {
 	if s.paid == (y.Movement == 0) {
 		v.problem("%v: falta el movimiento de su pago", what)
 	}
-	sound := y.Points > 0 && y.Amount >= 0 && y.Amount <= s.Total && y.Step > 0
-	if s.Type == typeReturn {
-		sound = s.Previous != (id{}) && y.Points >= 0 && y.Amount >= 0 && y.Expired >= 0 && y.Expired <= y.Points && (y.Movement == 0) == (y.Expired == y.Points)
+	if h := v.holds[y.Hold]; y.Hold != (id{}) && (h == nil || h.Sale != s.ID) {
+		v.problem("%v: su pago no es de la retención %s", what, y.Hold)
 	}
-	if !sound {
+	if s.Type == typeReturn && (s.Previous == (id{}) || (y.Movement == 0) != (y.Expired == y.Points)) || s.Type == typePurchase && y.Amount > s.Total {
 		v.problem("%v: su pago con puntos no puede ser", what)
 	}
 }

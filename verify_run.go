@@ -152,8 +152,10 @@ type verifier struct {
 	inIndex    uint64  // customers whose texts are in the search index
 	gathered   *gather // records of the customers that are being checked; nil: none
 	merges     *merges // who was merged into whom
+	someHolds  *bool   // whether the organization has any; nil: not looked for
 
 	history  saleHistory
+	holds    map[id]*heldAgain // of the customer; nil: it has none
 	redeemed redeemed
 	replayer replayer
 	grams    gramSum

@@ -22,7 +22,7 @@ import (
 // newRichShop is a shop with entries in every table.
 func newRichShop(t *testing.T) *shop {
 	s := newShop(t, setup{
-		program: `"default":true,"expiry":{"days":60},"negativeBalance":"Debt","tierBasis":{"metric":"PointsEarned","window":"Rolling","months":2},
+		program: `"default":true,"payment":{"points":2,"amount":1},"expiry":{"days":60},"negativeBalance":"Debt","tierBasis":{"metric":"PointsEarned","window":"Rolling","months":2},
 			"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":100}],
 			"rules":[` + onePer1 + `,{"key":"late","name":"late","perItem":5,"pendingDays":20,"maxPerCustomerPerDay":3},
 			{"key":"hello","name":"hello","on":"Signup","points":10},
@@ -105,9 +105,45 @@ func newRichShop(t *testing.T) *shop {
 		s.buy(rosa, "2")
 	}
 	s.importCSV(t, "correo,puntos,puntos históricos\nnoa@example.com,20,30\n")
+	s.usePayments()
 	s.useKey()
 	s.usePanel()
 	return s
+}
+
+// usePayments pays with points, of which some expire before they come back, and holds points in
+// each way that a hold can end.
+func (s *shop) usePayments() {
+	s.Helper()
+	paz, mar := s.customer("paz"), s.customer("mar")
+	s.add(paz, "30", s.clock.add(oneDay))
+	s.add(paz, "500", s.clock.add(40*oneDay))
+	s.add(mar, "500", never)
+	place := func(cust id, amount string, seconds int) id {
+		return must(s, func(t *txn) (id, error) {
+			h, err := t.points.place(newHold{Customer: cust, Amount: dec(amount), Seconds: seconds, Comment: "pedido"})
+			if err != nil {
+				return id{}, err
+			}
+			return h.ID, nil
+		})
+	}
+	whole, part := place(paz, "20", mostHold), place(paz, "40", mostHold)
+	must(s, func(t *txn) (any, error) { return t.points.capture(part, dec("15")) })
+	sold, err := s.sell(newSale{Customer: paz, Total: dec("60"), Pay: &newPayment{Points: dec("50")}})
+	s.ok(err)
+	_, err = s.sell(newSale{Customer: paz, Total: dec("60"), Pay: &newPayment{Hold: &whole, Points: dec("8")}})
+	s.ok(err)
+	place(paz, "10", leastHold)
+	s.bring(sold, "20")
+	s.pass(2 * oneDay)
+	s.swept()
+	s.bring(sold, "40")
+	released := place(paz, "25", mostHold)
+	must(s, func(t *txn) (any, error) { return t.points.release(released) })
+	place(mar, "100", mostHold)
+	s.merged(paz, mar)
+	place(paz, "5", mostHold)
 }
 
 // usePanel makes users with all that they can have.
@@ -419,7 +455,7 @@ func TestVerifySeesChanges(t *testing.T) {
 	all := s.entries()
 	kinds := map[string]func([]byte) mutable{
 		"c0": mutations[customer], "c1": mutations[account], "c2": mutations[lot], "c3": mutations[lot], "c5": mutations[basis], "c6": mutations[ruleUse],
-		"m": mutations[movement], "t": mutations[sale], "r": mutations[redemption], "i": mutations[replay], "I": mutations[replaySlices], "u": mutations[savedUsage],
+		"m": mutations[movement], "t": mutations[sale], "r": mutations[redemption], "O": mutations[hold], "i": mutations[replay], "I": mutations[replaySlices], "u": mutations[savedUsage],
 		"p": mutations[identity], "n": mutations[counters], "e": mutations[typeCount], "y": mutations[tally],
 		"A": mutations[auditEntry], "P": mutations[purse],
 		"U0": mutations[user], "U1": mutations[secondFactor], "U4": mutations[device], "M": mutations[membership], "S": mutations[session], "V": mutations[invitation],
@@ -493,6 +529,11 @@ func leaves(v reflect.Value, name string) []leaf {
 			}
 		}
 		return all
+	case reflect.Pointer:
+		if v.IsNil() {
+			return []leaf{{name, func() { v.Set(reflect.New(v.Type().Elem())) }}}
+		}
+		return leaves(v.Elem(), name)
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			return []leaf{{name, func() { v.SetBytes(append(bytes.Clone(v.Bytes()), 'x')) }}}
@@ -522,6 +563,7 @@ func leaves(v reflect.Value, name string) []leaf {
 func otherText(field, text string) string {
 	words := map[string][]string{
 		"By.Type": creatorTypes, "UsedBy.Type": creatorTypes, "Category": allCategories, "Type": saleTypes, "Source": saleSources, "Status": customerStatuses,
+		"State": holdStates,
 	}[field]
 	if i := slices.Index(words, text); i >= 0 || text == "" && words != nil {
 		return words[(i+1)%len(words)]

@@ -275,6 +275,8 @@ var tableWords = [manyTables]string{
 	tableBases:                 "días de niveles",
 	tableRuleUses:              "usos de reglas",
 	tableRewardUses:            "canjes de clientes por recompensa",
+	tableHoldsOf:               "retenciones de clientes",
+	tableHolds:                 "retenciones",
 	tableIdentities:            "identidades",
 	tableMovements:             "movimientos",
 	tableDue:                   "cambios por venir",
