@@ -39,7 +39,7 @@ var exportColumns = map[string][]string{
 // fullColumns are the columns that a full export adds. Of these only enrolled is imported.
 var fullColumns = map[string][]string{
 	importCustomers: {"id", "tier", "balance", "pending", "expiring", "enrolled", "status"},
-	importSales:     {"id", "customerId", "points", "source", "registeredAt", "createdBy"},
+	importSales:     {"id", "customerId", "points", "source", "registeredAt", "createdBy", "pointsPaid", "amountPaid", "amountDue"},
 	exportMovements: {"rule", "createdBy"},
 }
 
@@ -146,6 +146,7 @@ func exportSaleRows(t *txn, number uint64, full bool) ([][]string, error) {
 			return nil, err
 		}
 		more = []string{s.ID.String(), c.ID.String(), s.points().String(), s.Source, s.RegisteredAt.String(), by}
+		more = append(append(more, paymentCells(s)...), s.due().String())
 	}
 	var rows [][]string
 	row := func(sku, quantity, price string) {
@@ -160,6 +161,15 @@ func exportSaleRows(t *txn, number uint64, full bool) ([][]string, error) {
 		row("", "", "")
 	}
 	return rows, nil
+}
+
+// paymentCells are the points that paid a part of a sale and their amount, empty where none did.
+func paymentCells(s *sale) []string {
+	if s.Payment == nil {
+		return []string{"", ""}
+	}
+	points, amount := s.paid()
+	return []string{points.String(), amount.String()}
 }
 
 // exportName returns the externalId of a sale. It returns the id where there is no

@@ -20,7 +20,7 @@ func TestExportGolden(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{
 		at:      "2026-03-02T10:00:00Z",
-		program: `"rules":[` + onePer1 + `,{"key":"bonus","name":"Bonus","points":7},{"key":"hola","name":"Hola","on":"Signup","points":5}]`,
+		program: `"payment":{"points":10,"amount":1},"rules":[` + onePer1 + `,{"key":"bonus","name":"Bonus","points":7},{"key":"hola","name":"Hola","on":"Signup","points":5}]`,
 		also: `"rewards":[
 			{"key":"cup","program":"club","name":"=Taza","pointsCost":10},
 			{"key":"coffee","program":"club","name":"Café","pointsCost":20,"fulfilment":"Voucher","validDays":2},
@@ -63,6 +63,9 @@ func TestExportGolden(t *testing.T) {
 	must(s, func(t *txn) (*redemption, error) { return t.rewards.useCode(used.Code, &purchase.ID) })
 	_, err = s.cancel(cancelled)
 	s.ok(err)
+	paid, err := s.sell(newSale{Customer: ana, Total: dec("20"), Source: sourceAPI, Pay: &newPayment{Points: dec("30")}})
+	s.ok(err)
+	s.bring(paid, "10")
 	s.pass(4 * oneDay)
 	s.merged(eva, ana) // what was ana's is eva's
 	var got strings.Builder
@@ -119,10 +122,10 @@ func TestExportMark(t *testing.T) {
 		}
 	}
 	full := from.file("full.csv", from.ok("export sales -full"))
-	if code, _, told := from.run("import sales " + full); code != 1 || !strings.Contains(told, "-ignore id,customerId,points,source,registeredAt,createdBy ") {
+	if code, _, told := from.run("import sales " + full); code != 1 || !strings.Contains(told, "-ignore id,customerId,points,source,registeredAt,createdBy,pointsPaid,amountPaid,amountDue ") {
 		t.Errorf("%d %s", code, told)
 	}
-	if out := from.ok("import sales -ignore id,customerId,points,source,registeredAt,createdBy " + full); !strings.Contains(out, "0 nuevas, 1 que ya estaban, 0 con errores") {
+	if out := from.ok("import sales -ignore id,customerId,points,source,registeredAt,createdBy,pointsPaid,amountPaid,amountDue " + full); !strings.Contains(out, "0 nuevas, 1 que ya estaban, 0 con errores") {
 		t.Error(out)
 	}
 }

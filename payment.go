@@ -175,6 +175,17 @@ func (s *sale) due() decimal {
 	return s.Total - s.Payment.Amount
 }
 
+// paid is what points paid of a purchase; of a return, below 0, what it undid of that.
+func (s *sale) paid() (points, amount decimal) {
+	switch {
+	case s.Payment == nil:
+		return 0, 0
+	case s.Type == typeReturn:
+		return -s.Payment.Points, -s.Payment.Amount
+	}
+	return s.Payment.Points, s.Payment.Amount
+}
+
 // payableFor is how long after a purchase happened it can still be paid with points, in
 // milliseconds: later nobody knows what the customer had then.
 const payableFor = 5 * 60 * 1000
@@ -380,10 +391,7 @@ func (sa *salesTxn) isPaidAs(s *sale, in *newPayment) bool {
 // countPayment adds what points paid of a purchase to the tally, or takes away what a return gives
 // back of that.
 func (s *tally) countPayment(x *sale) {
-	points, amount := x.Payment.Points, x.Payment.Amount
-	if x.Type == typeReturn {
-		points, amount = -points, -amount
-	}
+	points, amount := x.paid()
 	s.PointsPaid += points
 	s.AmountPaid += amount
 }

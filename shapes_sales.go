@@ -58,12 +58,10 @@ func newPaymentShape(t *txn, s *sale) *paymentShape {
 	if y == nil {
 		return nil
 	}
-	shape := &paymentShape{LoyaltyProgramID: t.cfg.programNumber(y.Program).ID, Points: y.Points, Amount: y.Amount, PointsExpired: y.Expired}
+	points, amount := s.paid()
+	shape := &paymentShape{LoyaltyProgramID: t.cfg.programNumber(y.Program).ID, Points: points, Amount: amount, PointsExpired: y.Expired}
 	if y.Movement != 0 {
 		shape.MovementID = new(movementID(s.Customer, y.Movement))
-	}
-	if s.Type == typeReturn {
-		shape.Points, shape.Amount = -y.Points, -y.Amount
 	}
 	return shape
 }
