@@ -40,10 +40,12 @@ func block(t *testing.T, document, heading, fence string) string {
 var (
 	newCustomer = "Cliente nuevo: \\+525587654321\n"
 	soldAndUsed = regexp.MustCompile(`^(` + newCustomer + `)?Venta T-1001: (\d+) puntos, saldo (\d+)
+Por cobrar: 1500
 Vale de \$50: código ([A-Z0-9]{4}-[A-Z0-9]{4}), saldo (\d+)
 Descontar 50
 $`)
-	tooFew  = regexp.MustCompile(`^(?:Cliente nuevo: \S+\n)?Venta T-1002: 0 puntos, saldo \d+\nFaltan puntos: 100 y hay \d+\n$`)
+	paid    = regexp.MustCompile(`^Venta T-1004: 149 puntos, saldo \d+\nPor cobrar: 1494\nVale`)
+	tooFew  = regexp.MustCompile(`^(?:Cliente nuevo: \S+\n)?Venta T-1002: 0 puntos, saldo \d+\nPor cobrar: 1\nFaltan puntos: 100 y hay \d+\n$`)
 	refused = regexp.MustCompile(`El número de teléfono no es válido \(phone_invalid, solicitud [A-Z0-9]+\)`)
 )
 
@@ -89,6 +91,11 @@ func TestIntegrar(t *testing.T) {
 			}
 			if d := s.dayOf(t, "5587654321"); d != once {
 				t.Errorf("the same ticket again left %+v, and before there was %+v", d, once)
+			}
+
+			with, err := run("5587654321", "1500", "T-1004", "60")
+			if err != nil || !paid.MatchString(with) {
+				t.Errorf("with 60 points: %v\n%s", err, with)
 			}
 
 			poor, err := run("3399990001", "1", "T-1002") // a new customer, with the points of the welcome
