@@ -46,6 +46,9 @@ func (s *shop) told(tx Tx, org uint32) (faults []string, err error) {
 			slices.Contains([]eventKind{eventPointsDeducted, eventPointsExpired, eventPointsReversed, eventCustomerCreated}, e.Kind) {
 			count[about{e.Kind, e.Refs[0]}]++
 		}
+		if e.isOfHold() {
+			count[about{e.Kind, e.Refs[1]}]++
+		}
 	}
 	want := map[about]int{}
 	for seq := uint64(1); seq <= n.Customers; seq++ {
@@ -57,7 +60,7 @@ func (s *shop) told(tx Tx, org uint32) (faults []string, err error) {
 			return nil, err
 		}
 		switch {
-		case m.Category == categoryMerge:
+		case m.Category == categoryMerge, m.Category == categoryHold, m.Category == categoryRelease:
 		case m.Category == categoryExpiration:
 			want[about{eventPointsExpired, seq}]++
 		case m.Category == categoryReturn:
@@ -89,6 +92,20 @@ func (s *shop) told(tx Tx, org uint32) (faults []string, err error) {
 		}
 		if x.lapses() && x.Expires <= n.Latest && !due {
 			want[about{eventRedemptionExpired, seq}]++
+		}
+	}
+	for e, err := range scan(t.Tx, orgKey('O', t.org), false) {
+		var h *hold
+		if err == nil {
+			h, err = decodeEntry[hold](e)
+		}
+		if err != nil {
+			return nil, err
+		}
+		ref := uintIn(e.Key[5+8:])
+		want[about{eventPointsHeld, ref}]++
+		if h.State != holdHeld {
+			want[about{eventPointsReleased, ref}]++
 		}
 	}
 	for a, n := range want {

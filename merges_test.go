@@ -99,7 +99,7 @@ func (h *history) compareAll(when string) {
 	h.t.Helper()
 	for who, cust := range h.people {
 		if _, gone := h.into[who]; gone {
-			if s := h.shop.standing(cust); s.Balance != 0 || s.Pending != 0 || s.Lifetime != 0 || s.Figure != 0 || len(s.Expiring) > 0 {
+			if s := h.shop.standing(cust); s.Balance != 0 || s.Pending != 0 || s.Held != 0 || s.Lifetime != 0 || s.Figure != 0 || len(s.Expiring) > 0 {
 				h.t.Fatalf("%s: %d was merged and still has %+v", when, who, s)
 			}
 			continue

@@ -21,15 +21,17 @@ type model struct {
 
 // A deed is one operation on the account.
 type deed struct {
-	kind     string // add, deduct, cancel, buy, return or merge
+	kind     string // add, deduct, cancel, buy, return, hold, capture, release or merge
 	who      int    // whose account
 	other    int    // of a merge: whose account is merged into it
 	at       instant
 	amount   decimal
-	expires  instant // of an add
+	expires  instant // of an add or a hold
 	from     instant // of an add: when it is available
 	earning  bool    // an add that counts for lifetime points
-	of       int     // index of the deed that a cancel or return undoes
+	of       int     // index of the deed that a cancel, return, capture or release ends
+	pay      decimal // of a buy: the points that pay
+	held     int     // of a buy: 1 + the index of the hold whose points pay; 0: none
 	lateFrom instant // of a buy: when the second lot is available
 	lateEnd  instant // of a buy: when the second lot expires
 }
@@ -41,6 +43,7 @@ type played struct {
 	all       map[int]*played // by whose account it is
 	now       instant
 	lots      []*modelLot // in the order of their credits
+	holds     []*modelHold
 	debt      decimal
 	lifetime  decimal
 	purchases int             // that are not returned whole
@@ -62,11 +65,21 @@ type modelLot struct {
 type taken struct {
 	lot    *modelLot
 	amount decimal
+	back   decimal // came back, or would have
+}
+
+// A modelHold is an open hold.
+type modelHold struct {
+	deed    int
+	expires instant
+	list    []taken
 }
 
 type modelPurchase struct {
 	date                                        date
 	total, earned, returned, reversed, unearned decimal
+
+	paid, back decimal // points
 }
 
 func (m *model) play(now instant) *played {
@@ -101,6 +114,7 @@ func (p *played) takeOver(from *played) {
 	}
 	p.debt += owed
 	p.lots = append(p.lots, from.lots...)
+	p.holds, from.holds = append(p.holds, from.holds...), nil
 	slices.SortStableFunc(p.lots, func(a, b *modelLot) int { return cmp.Compare(a.deed, b.deed) })
 	p.lifetime += from.lifetime
 	p.purchases += from.purchases
@@ -111,22 +125,146 @@ func (p *played) takeOver(from *played) {
 }
 
 // pass moves the time on to now. Lots that have become available pay what is
-// owed, in the order in which they became available.
+// owed, in the order in which they became available, and holds that have expired give back
+// their points.
 func (p *played) pass(now instant) {
 	p.now = now
-	var ready []*modelLot
-	for _, l := range p.lots {
-		if !l.paid && l.from <= now {
-			ready = append(ready, l)
+	for {
+		var ready *modelLot
+		for _, l := range p.lots {
+			if !l.paid && l.from <= now && (ready == nil || l.from < ready.from) {
+				ready = l
+			}
+		}
+		var ends *modelHold
+		for _, h := range p.holds {
+			if h.expires <= now && (ends == nil || h.expires < ends.expires) {
+				ends = h
+			}
+		}
+		switch {
+		case ready != nil && (ends == nil || ready.from <= ends.expires):
+			ready.paid = true
+			paid := min(p.debt, ready.left)
+			p.debt -= paid
+			ready.left -= paid
+		case ends != nil:
+			p.release(ends, ends.list, ends.expires)
+		default:
+			return
 		}
 	}
-	slices.SortStableFunc(ready, func(a, b *modelLot) int { return cmp.Compare(a.from, b.from) })
-	for _, l := range ready {
-		l.paid = true
-		paid := min(p.debt, l.left)
-		p.debt -= paid
-		l.left -= paid
+}
+
+// release ends a hold, of whose points the list goes back to its lots.
+func (p *played) release(h *modelHold, list []taken, at instant) {
+	p.holds = slices.DeleteFunc(p.holds, func(o *modelHold) bool { return o == h })
+	for _, t := range list {
+		left := t.amount
+		if t.lot.expires > at {
+			paid := min(p.debt, left)
+			p.debt -= paid
+			left -= paid
+		}
+		t.lot.left += left
 	}
+}
+
+// capture takes the first points of a hold for good, and releases the rest.
+func (p *played) capture(h *modelHold, points decimal) (first []taken) {
+	var rest []taken
+	for _, t := range h.list {
+		n := min(points, t.amount)
+		points -= n
+		if n > 0 {
+			first = append(first, taken{lot: t.lot, amount: n})
+		}
+		if n < t.amount {
+			rest = append(rest, taken{lot: t.lot, amount: t.amount - n})
+		}
+	}
+	p.release(h, rest, p.now)
+	return first
+}
+
+// open returns an open hold; nil if it has ended.
+func (p *played) open(deed int) *modelHold {
+	i := slices.IndexFunc(p.holds, func(h *modelHold) bool { return h.deed == deed })
+	if i < 0 {
+		return nil
+	}
+	return p.holds[i]
+}
+
+func (h *modelHold) amount() (sum decimal) {
+	for _, t := range h.list {
+		sum += t.amount
+	}
+	return sum
+}
+
+// endHold captures a part of a hold, or nothing of it.
+func (p *played) endHold(i int, d deed) {
+	switch h := p.open(d.of); {
+	case h == nil:
+		p.err = "hold_closed"
+	case d.kind == "release":
+		p.release(h, h.list, p.now)
+	case d.amount > h.amount():
+		p.err = "hold_exceeded"
+	default:
+		p.taken[i] = p.capture(h, d.amount)
+		p.moved.PointsRedeemed += d.amount
+	}
+}
+
+// worth is what points pay, in cents.
+func (p *played) worth(points decimal) decimal {
+	y := p.program.Payment
+	return points * y.Amount / y.Points / 100 * 100
+}
+
+// step is what points for paying are multiples of.
+func (p *played) step() decimal {
+	step := p.program.Payment.Step
+	if step == 0 {
+		step = decimalOne
+		for range p.program.PointsDecimals {
+			step /= 10
+		}
+	}
+	return step
+}
+
+// wrongPayment says why points cannot pay for a purchase.
+func (p *played) wrongPayment(d deed) string {
+	y, available := p.program.Payment, p.balance()
+	if y == nil {
+		return "points_payment_unavailable"
+	}
+	over := "insufficient_balance"
+	if d.held > 0 {
+		h := p.open(d.held - 1)
+		if h == nil {
+			return "hold_closed"
+		}
+		available, over = h.amount(), "hold_exceeded"
+	}
+	most := d.amount
+	if y.MaxPercent != nil {
+		most = d.amount * *y.MaxPercent / (100 * decimalOne)
+	}
+	switch {
+	case d.pay%p.step() != 0:
+		return "points_payment_step"
+	case d.pay < y.MinPoints || p.worth(d.pay) == 0:
+		return "points_payment_too_small"
+	case p.worth(d.pay) > most:
+		return "points_payment_too_large"
+	case d.pay > available:
+		return over
+	}
+	return ""
 }
 
 func (p *played) act(i int, d deed) {
@@ -158,6 +296,14 @@ func (p *played) act(i int, d deed) {
 		p.buy(i, d)
 	case "return":
 		p.bring(d)
+	case "hold":
+		if d.amount > p.balance() {
+			p.err = "insufficient_balance"
+			return
+		}
+		p.holds = append(p.holds, &modelHold{i, d.expires, p.take(d.amount)})
+	case "capture", "release":
+		p.endHold(i, d)
 	case "merge":
 		p.takeOver(p.account(d.other, d.at))
 	}
@@ -178,7 +324,15 @@ func (p *played) earn(amount decimal) {
 }
 
 func (p *played) buy(i int, d deed) {
-	program := p.program
+	program, counted := p.program, d.amount
+	if d.pay > 0 {
+		if p.err = p.wrongPayment(d); p.err != "" {
+			return
+		}
+		if program.Payment.EarnOn == earnOnPaid {
+			counted -= p.worth(d.pay)
+		}
+	}
 	rate, divisor := program.Rules[0].Per.Points, decimal(decimalOne)
 	if current, _ := program.tierAt(p.figure()); current.Multiplier != nil {
 		rate, divisor = rate*(*current.Multiplier), divisor*decimalOne
@@ -193,14 +347,21 @@ func (p *played) buy(i int, d deed) {
 		}
 	}
 	p.purchases++
-	first := p.round(d.amount*rate+welcome*divisor, divisor)
-	all := p.round(d.amount*rate+(welcome+late)*divisor, divisor)
-	p.credit(i, first, 0, program.Expiry.endOfLife(d.at, p.zone))
-	p.credit(i, all-first, d.lateFrom, d.lateEnd)
+	if d.held > 0 {
+		p.taken[i] = p.capture(p.open(d.held-1), d.pay)
+	} else {
+		p.taken[i] = p.take(d.pay)
+	}
+	p.moved.PointsRedeemed += d.pay
+	// The rules' parts are rounded one after the other: base, late, first.
+	later := p.round(counted*rate+late*divisor, divisor) - p.round(counted*rate, divisor)
+	all := p.round(counted*rate+(welcome+late)*divisor, divisor)
+	p.credit(i, all-later, 0, program.Expiry.endOfLife(d.at, p.zone))
+	p.credit(i, later, d.lateFrom, d.lateEnd)
 	p.earn(all)
 	p.day(p.today()).Spent += d.amount
 	p.day(p.today()).Purchases++
-	p.bought[i] = &modelPurchase{date: p.today(), total: d.amount, earned: all}
+	p.bought[i] = &modelPurchase{date: p.today(), total: d.amount, earned: all, paid: d.pay}
 }
 
 // round returns numerator/divisor ten-thousandths, rounded as the program does.
@@ -234,6 +395,7 @@ func (p *played) bring(d deed) {
 		spent.Purchases--
 		p.purchases--
 	}
+	p.payBack(b, p.taken[d.of])
 	if p.program.Returns == returnsKeep {
 		return
 	}
@@ -273,6 +435,30 @@ func (p *played) bring(d deed) {
 	}
 }
 
+// payBack gives back what paid for the goods that came back, those used last first.
+func (p *played) payBack(b *modelPurchase, list []taken) {
+	should := b.paid
+	if b.returned < b.total && b.paid > 0 {
+		should = b.paid * b.returned / b.total / p.step() * p.step()
+	}
+	rest := should - b.back
+	b.back = should
+	for i := range slices.Backward(list) {
+		t := &list[i]
+		n := min(rest, t.amount-t.back)
+		rest -= n
+		t.back += n
+		if t.lot.expires <= p.now {
+			t.lot.gone += n
+			continue
+		}
+		paid := min(p.debt, n)
+		p.debt -= paid
+		t.lot.left += n - paid
+		p.moved.PointsRedeemed -= n
+	}
+}
+
 func (p *played) reverse(b *modelPurchase, amount decimal) {
 	b.reversed += amount
 	p.moved.PointsReversed += amount
@@ -295,7 +481,7 @@ func (p *played) take(amount decimal) (list []taken) {
 		if n := min(amount, l.left); n > 0 {
 			l.left -= n
 			amount -= n
-			list = append(list, taken{l, n})
+			list = append(list, taken{lot: l, amount: n})
 		}
 	}
 	return list
@@ -374,6 +560,9 @@ func (p *played) standing() standing {
 			s.Pending += l.left
 		}
 	}
+	for _, h := range p.holds {
+		s.Held += h.amount()
+	}
 	for _, l := range p.available() {
 		switch last := len(s.Expiring) - 1; {
 		case l.expires == never:
@@ -410,6 +599,18 @@ func randomProgram(rnd *rand.Rand) *programDoc {
 	}
 	if rnd.IntN(2) == 0 {
 		p.TierBasis.Window, p.TierBasis.Months = windowRolling, 1+rnd.IntN(13)
+	}
+	if rnd.IntN(4) > 0 {
+		p.Payment = &paymentDoc{Points: pick(rnd, decimalOf(1), decimalOf(10), decimalOf(3)), Amount: pick(rnd, decimalOf(1), dec("0.5"), dec("2.25")), EarnOn: pick(rnd, earnOnPaid, earnOnTotal)}
+		if rnd.IntN(2) == 0 {
+			p.Payment.MinPoints = decimalOf(rnd.IntN(5))
+		}
+		if rnd.IntN(2) == 0 {
+			p.Payment.MaxPercent = ptr(decimalOf(1 + rnd.IntN(100)))
+		}
+		if rnd.IntN(3) == 0 {
+			p.Payment.Step = decimalOf(1 + rnd.IntN(4))
+		}
 	}
 	switch rnd.IntN(4) {
 	case 1:

@@ -46,6 +46,7 @@ type history struct {
 
 	sales       map[int]*sale
 	redemptions map[int]id
+	holds       map[int]id
 }
 
 func newHistory(t *testing.T, rnd *rand.Rand) *history {
@@ -61,7 +62,7 @@ func newHistory(t *testing.T, rnd *rand.Rand) *history {
 	if rnd.IntN(2) == 0 { // with the usual sizes no account has enough lots to store them apart
 		s.engine.sizes.inline = inlineLimits{rnd.IntN(4), rnd.IntN(4), rnd.IntN(4)}
 	}
-	h := &history{t: t, rnd: rnd, shop: s, cust: s.customer("ana"), into: map[int]int{}, sales: map[int]*sale{}, redemptions: map[int]id{}}
+	h := &history{t: t, rnd: rnd, shop: s, cust: s.customer("ana"), into: map[int]int{}, sales: map[int]*sale{}, redemptions: map[int]id{}, holds: map[int]id{}}
 	h.people = []id{h.cust}
 	h.model = ask(s, func(t *txn) (*model, error) {
 		return &model{program: t.cfg.Programs[0], zone: t.cfg.zone}, nil
@@ -73,12 +74,16 @@ func newHistory(t *testing.T, rnd *rand.Rand) *history {
 // lot becomes available or expires.
 func (h *history) wait() {
 	var moments []instant
-	for _, l := range h.play(h.shop.clock).lots {
+	now := h.play(h.shop.clock)
+	for _, l := range now.lots {
 		for _, at := range []instant{l.from, l.expires} {
 			if at > h.shop.clock && at != never {
 				moments = append(moments, at)
 			}
 		}
+	}
+	for _, o := range now.holds {
+		moments = append(moments, o.expires)
 	}
 	if len(moments) > 0 && h.rnd.IntN(3) == 0 {
 		h.shop.clock = max(h.shop.clock, pick(h.rnd, moments...)+instant(h.rnd.IntN(3)-1))
@@ -92,8 +97,9 @@ func (h *history) wait() {
 func (h *history) act() {
 	kinds := map[string]func(*deed) error{
 		"add": h.add, "deduct": h.deduct, "redeem": h.redeem, "cancel": h.cancel, "buy": h.buy, "return": h.bring,
+		"hold": h.hold, "capture": h.endHold, "release": h.endHold,
 	}
-	d := deed{at: h.shop.clock, kind: pick(h.rnd, "add", "add", "deduct", "redeem", "cancel", "buy", "buy", "return", "return")}
+	d := deed{at: h.shop.clock, kind: pick(h.rnd, "add", "add", "deduct", "redeem", "cancel", "buy", "buy", "return", "return", "hold", "capture", "release")}
 	err := kinds[d.kind](&d)
 	d.who = h.who
 	h.done = append(h.done, d)
@@ -175,9 +181,83 @@ func (h *history) buy(d *deed) error {
 			d.lateEnd = instantOf(local.AddDate(0, 0, late.ExpiresInDays))
 		}
 	}
-	sold, err := h.shop.sell(newSale{Customer: h.cust, Total: d.amount})
+	pay := h.payment(d)
+	sold, err := h.shop.sell(newSale{Customer: h.cust, Total: d.amount, Pay: pay})
+	if err != nil {
+		return err
+	}
+	h.sales[len(h.done)] = sold
+	if pay != nil && pay.Max {
+		if d.pay = 0; sold.Payment != nil {
+			d.pay = sold.Payment.Points
+		}
+	}
+	return nil
+}
+
+// payment chooses points that pay for a purchase, or none. As many as are possible are those that
+// the account finds; TestPayTerms checks how many these are.
+func (h *history) payment(d *deed) *newPayment {
+	balance := h.play(d.at).balance()
+	switch h.rnd.IntN(6) {
+	case 0:
+		if h.program.Payment == nil || balance < 0 {
+			return nil
+		}
+		return &newPayment{Max: true}
+	case 1, 2:
+		d.pay = h.points(60)
+		if balance > 0 && h.rnd.IntN(2) == 0 {
+			d.pay = balance
+		}
+		return &newPayment{Points: d.pay}
+	case 3:
+		if len(h.holds) == 0 {
+			return nil
+		}
+		d.held = 1 + pick(h.rnd, slices.Sorted(maps.Keys(h.holds))...)
+		h.turn(h.done[d.held-1].who)
+		hold := h.holds[d.held-1]
+		if d.pay = h.done[d.held-1].amount; h.rnd.IntN(2) == 0 {
+			return &newPayment{Hold: &hold}
+		}
+		d.pay = h.points(40)
+		return &newPayment{Hold: &hold, Points: d.pay}
+	}
+	return nil
+}
+
+func (h *history) hold(d *deed) error {
+	d.amount = h.points(40)
+	seconds := leastHold + h.rnd.IntN(mostHold-leastHold+1)
+	d.expires = d.at + instant(seconds)*1000
+	o, err := do(h.shop, func(t *txn) (*hold, error) {
+		return t.points.place(newHold{Customer: h.cust, Amount: d.amount, Seconds: seconds})
+	})
 	if err == nil {
-		h.sales[len(h.done)] = sold
+		h.holds[len(h.done)] = o.ID
+	}
+	return err
+}
+
+func (h *history) endHold(d *deed) error {
+	if len(h.holds) == 0 {
+		d.kind = "nothing"
+		return nil
+	}
+	d.of = pick(h.rnd, slices.Sorted(maps.Keys(h.holds))...)
+	h.turn(h.done[d.of].who)
+	if d.amount = h.done[d.of].amount; h.rnd.IntN(2) == 0 {
+		d.amount = max(1, decimal(h.rnd.Int64N(int64(d.amount+d.amount/8)+1)))
+	}
+	_, err := do(h.shop, func(t *txn) (*hold, error) {
+		if d.kind == "release" {
+			return t.points.release(h.holds[d.of])
+		}
+		return t.points.capture(h.holds[d.of], d.amount)
+	})
+	if err == nil && h.rnd.IntN(3) > 0 { // the others are tried again
+		delete(h.holds, d.of)
 	}
 	return err
 }
@@ -209,8 +289,12 @@ func (h *history) compare(when string) {
 // that is due.
 func (h *history) checkLedger() {
 	var sum, expired decimal
+	released := map[instant]bool{}
 	for _, m := range h.shop.ledger(h.cust) {
-		sum += m.Amount
+		released[m.CreatedAt] = released[m.CreatedAt] || m.Category == categoryRelease
+		if m.Category != categoryHold && m.Category != categoryRelease {
+			sum += m.Amount
+		}
 		if m.Amount == 0 {
 			h.t.Errorf("the ledger has %s of nothing", m.Category)
 		}
@@ -219,14 +303,14 @@ func (h *history) checkLedger() {
 		}
 		expired -= m.Amount
 		for _, u := range m.Uses {
-			if u.Expires != m.CreatedAt {
+			if u.Expires != m.CreatedAt && (u.Expires > m.CreatedAt || !released[m.CreatedAt]) {
 				h.t.Errorf("a lot that expired at %s was written down as expired at %s", u.Expires, m.CreatedAt)
 			}
 		}
 	}
 	p := h.play(h.shop.clock)
-	if want := p.standing(); sum != want.Balance+want.Pending {
-		h.t.Errorf("movements add up to %s, balance and pending to %s", sum, want.Balance+want.Pending)
+	if want := p.standing(); sum != want.Balance+want.Pending+want.Held {
+		h.t.Errorf("movements add up to %s, balance, pending and held to %s", sum, want.Balance+want.Pending+want.Held)
 	}
 	p.moved.PointsExpired = p.expired()
 	if expired != p.expired() {

@@ -238,7 +238,7 @@ func (s *shop) standingIn(cust id, program uint32) standing {
 		}
 		list, err := t.points.expiring(a)
 		current, _ := a.tier()
-		return standing{a.Balance, a.Pending, a.Lifetime, list, a.figure(), current.name()}, err
+		return standing{a.Balance, a.Pending, a.Lifetime, a.held(), list, a.figure(), current.name()}, err
 	})
 }
 

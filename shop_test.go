@@ -243,6 +243,7 @@ func (s *shop) customer(name string) id {
 // A standing is the state of a customer's account in its program.
 type standing struct {
 	Balance, Pending, Lifetime decimal
+	Held                       decimal
 	Expiring                   []expiring
 	Figure                     decimal // the one that decides the tier
 	Tier                       string
@@ -264,7 +265,7 @@ func (s *shop) standing(cust id) standing {
 		}
 		list, err := t.points.expiring(a)
 		current, _ := a.tier()
-		return standing{a.Balance, a.Pending, a.Lifetime, list, a.figure(), current.name()}, err
+		return standing{a.Balance, a.Pending, a.Lifetime, a.held(), list, a.figure(), current.name()}, err
 	})
 	if !reflect.DeepEqual(listed.TierName, orNull(now.Tier)) {
 		s.Errorf("the list has another tier than %q", now.Tier)
