@@ -364,6 +364,7 @@
 //	panelproof.go        what needs the password once more
 //	panel.go             the steps of a request of the panel
 //	panelshared.go       what the till and the pages of customers and sales share
+//	panelpayment.go      paying with points: the till's control, and in words what a payment was
 //	paneltilltoday.go    what a member did at the till today
 //	paneltillfind.go     the till's one field
 //	paneltill.go         the till

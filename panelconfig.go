@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -21,7 +22,7 @@ func configForms() []panelForm {
 		partMember("plan", wordMember("name")),
 		{name: "apiAccess", kind: madeMember, make: checkedPlan},
 		partMember("profile", wordMember("country"), wordMember("industry"), wordMember("logoUrl"), wordMember("primaryColor")),
-		partMember("settings", wordMember("timezone"), wordMember("currency"), wordMember("language"), figureMember("maxLateDays"), wordMember("externalIds")),
+		partMember("settings", wordMember("timezone"), wordMember("currency"), wordMember("language"), figureMember("maxLateDays"), wordMember("externalIds"), figureMember("amountDecimals")),
 		{name: "cashierReturns", kind: checkMember},
 	}
 	return reviewedForms("organization", []panelForm{
@@ -73,6 +74,7 @@ type configView struct {
 	Locked       bool // there are customers: the time zone stays
 	Operates     bool // the member may change the plan
 	Late         string
+	Pays         bool // points of a program pay, or there is a setting of what they do
 	Done         bool
 }
 
@@ -83,6 +85,7 @@ func configPage(v *panelRequest) (any, fillFunc) {
 	view := &configView{Done: v.param("hecho") != "", Operates: v.may(operates)}
 	return view, func(t *txn) (err error) {
 		view.Organization, view.Late = t.cfg.Organization, strconv.Itoa(t.cfg.maxLateDays())
+		view.Pays = view.Organization.Settings.AmountDecimals != nil || slices.ContainsFunc(t.cfg.Programs, func(p *program) bool { return p.Payment != nil })
 		if view.Locked, err = hasCustomers(t, t.org); err == nil {
 			view.Stamp, err = stampOf(t.cfg)
 		}
@@ -190,6 +193,7 @@ var configTexts = panelTexts{
 	"organization.settings.language":         {"Idioma", "Language"},
 	"organization.settings.maxLateDays":      {"Días que puede llegar tarde una venta", "Days that a sale may come late"},
 	"organization.settings.externalIds":      {"Números de ticket", "Receipt numbers"},
+	"organization.settings.amountDecimals":   {"Decimales de lo que pagan los puntos; en blanco, 2", "Decimals of what points pay; blank for 2"},
 	"organization.cashierReturns":            {"La caja puede devolver", "Cashiers may return"},
 	"organization.cashierReturns.hint":       {"Sus propias ventas de hoy", "Their own sales of today"},
 	"word.Free":                              {"Se pueden repetir", "May come again"},

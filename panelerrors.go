@@ -63,6 +63,9 @@ func faultText(lang language, f *format, e *apiError) string {
 	case codePointsPaymentTooSmall:
 		return tr(lang, name, f.Number(figure(e, "minPoints")))
 	case codePointsPaymentTooLarge:
+		if figure(e, "maxPoints") == 0 {
+			return tr(lang, "error.points_payment.none")
+		}
 		return tr(lang, name, f.Number(figure(e, "maxPoints")), f.Money(figure(e, "maxAmount")))
 	case codePointsPaymentStep:
 		return tr(lang, name, f.Number(figure(e, "step")))
@@ -295,6 +298,7 @@ var faultTexts = panelTexts{
 	"error.points_payment_unavailable": {"El programa no acepta puntos como pago", "The program does not take points as payment"},
 	"error.points_payment_too_small":   {"Para pagar con puntos hacen falta al menos %s", "Paying with points takes at least %s"},
 	"error.points_payment_too_large":   {"Los puntos pueden pagar de esta venta hasta %s (%s)", "Points can pay up to %s (%s) of this sale"},
+	"error.points_payment.none":        {"Esta venta es muy pequeña para pagarla con puntos", "This sale is too small for paying with points"},
 	"error.points_payment_step":        {"Los puntos para pagar se usan en múltiplos de %s", "Points for paying come in steps of %s"},
 	"error.points_payment_late":        {"Una venta de antes no se puede pagar con puntos", "A sale of before cannot be paid with points"},
 	"error.hold_exceeded":              {"La retención es de %s", "The hold is of %s"},

@@ -58,6 +58,7 @@ type figures struct {
 	lang          language
 	found, before *statisticsShape // before is nil if there can be none
 	points        string           // the name of the program's points
+	pays          bool             // they pay for purchases
 	query         string           // of the page, for the links to CSV
 }
 
@@ -107,12 +108,26 @@ var (
 	}
 )
 
+// Where points pay for purchases, two of the tables have one more column.
+var (
+	amountPaid = measure{text: "figure.paid", value: amountPaidOf, money: true}
+	pointsPaid = measure{text: "figure.paid.points", value: pointsPaidOf}
+)
+
+// withPaid adds a column of what points paid, if they do.
+func (g *figures) withPaid(list []measure, paid measure) []measure {
+	if g.pays {
+		list = append(slices.Clip(list), paid)
+	}
+	return list
+}
+
 func (g *figures) sales() *chart {
-	return g.overTime("ventas", "figure.sales", g.currency, salesFigures, false)
+	return g.overTime("ventas", "figure.sales", g.currency, g.withPaid(salesFigures, amountPaid), false)
 }
 
 func (g *figures) movedPoints() *chart {
-	return g.overTime("puntos", "figure.points", g.points, pointsFigures, false)
+	return g.overTime("puntos", "figure.points", g.points, g.withPaid(pointsFigures, pointsPaid), false)
 }
 
 func (g *figures) owed() *chart {
@@ -397,6 +412,9 @@ func activeOf(p *periodShape) decimal { return count(p.ActiveCustomers) }
 func newOf(p *periodShape) decimal    { return count(p.NewCustomers) }
 func owedOf(p *periodShape) decimal   { return p.PointsOutstanding }
 
+func amountPaidOf(p *periodShape) decimal { return p.AmountPaid }
+func pointsPaidOf(p *periodShape) decimal { return p.PointsPaid }
+
 // averageOf is what a purchase comes to, to the hundredth.
 func averageOf(p *periodShape) decimal {
 	if p.Purchases == 0 {
@@ -443,11 +461,20 @@ func (g *figures) mainTiles() []tile {
 	}
 }
 
+// paidTile is the money that points paid.
+func (g *figures) paidTile() tile {
+	return g.amountTile(amountPaid.text, g.currency, amountPaidOf, true, 0)
+}
+
 func (g *figures) allTiles() []tile {
-	return append(g.mainTiles(),
+	list := append(g.mainTiles(),
 		g.amountTile("tile.average", g.currency, averageOf, true, 1),
 		g.countTile("tile.new", newOf, 1),
 		g.rateTile("tile.returned", returnedOf, -1),
 		g.rateTile("tile.share", activeShareOf, 1),
 	)
+	if g.pays {
+		list = append(list, g.paidTile(), g.amountTile(pointsPaid.text, g.points, pointsPaidOf, false, 0))
+	}
+	return list
 }

@@ -53,6 +53,11 @@ func homePage(v *panelRequest) (any, fillFunc) {
 		if err := v.otherTiles(t, view); err != nil {
 			return err
 		}
+		if g.pays {
+			paid := g.paidTile()
+			paid.Path = "/panel/estadisticas#ventas"
+			view.Tiles = append(view.Tiles, paid)
+		}
 		view.Charts = []*chart{g.sales(), g.tiers(t.cfg)}
 		view.Lookouts, err = v.lookouts(t)
 		return err
@@ -154,9 +159,11 @@ func (v *panelRequest) figures(t *txn, asked ...pair) (*figures, error) {
 		return g, err
 	}
 	g.found = &found
+	p := t.cfg.defaultProgram()
 	if found.LoyaltyProgramID != nil {
-		g.points = t.cfg.program(*found.LoyaltyProgramID).Currency
+		p = t.cfg.program(*found.LoyaltyProgramID)
 	}
+	g.points, g.pays = p.Currency, p.Payment != nil || found.Total.PointsPaid != 0 || found.Total.AmountPaid != 0
 	g.query = withQuery("", asked)
 	from, to := dayNamed(found.From), dayNamed(found.To)
 	first := from - (to - from) - 1
@@ -384,6 +391,8 @@ var homeTexts = panelTexts{
 	"figure.issued":        {"Emitidos", "Issued"},
 	"figure.used":          {"Usados", "Used"},
 	"figure.redeemed":      {"Canjeados", "Redeemed"},
+	"figure.paid":          {"Pagado con puntos", "Paid with points"},
+	"figure.paid.points":   {"Puntos que pagaron", "Points that paid"},
 	"figure.expired":       {"Vencidos", "Expired"},
 	"figure.reversed":      {"Revertidos", "Reversed"},
 	"figure.debt":          {"Puntos que el negocio debe", "Points that the business owes"},

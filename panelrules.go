@@ -26,7 +26,7 @@ func programForms() []panelForm {
 		wordMember("from"), wordMember("until"), {name: "firstPurchase", kind: checkMember}, figureMember("maxPerCustomerPerDay"), figureMember("pendingDays"), figureMember("expiresInDays"),
 	}
 	members := []formMember{
-		wordMember("name"), wordMember("currency"), figureMember("pointsDecimals"), wordMember("rounding"), wordMember("returns"), wordMember("negativeBalance"),
+		payTermsMember, wordMember("name"), wordMember("currency"), figureMember("pointsDecimals"), wordMember("rounding"), wordMember("returns"), wordMember("negativeBalance"),
 		partMember("expiry", figureMember("days"), figureMember("months"), wordMember("endOf")),
 		partMember("tierBasis", wordMember("metric"), wordMember("window"), figureMember("months")),
 		{name: "tiers", kind: madeMember, make: tierRows},
@@ -40,6 +40,18 @@ func programForms() []panelForm {
 		{path: one + "/reglas/{ruleId}/quitar", from: one + "/reglas/{ruleId}", handle: editing(removeRule), done: done},
 	})...)
 }
+
+// payTermsMember is what points pay; taken out if its figures are blank. The choice beside them
+// always says something.
+var payTermsMember = formMember{name: "payment", kind: madeMember, make: func(v *panelRequest, name string) string {
+	figures := []formMember{figureMember("points"), figureMember("amount"), figureMember("minPoints"), figureMember("maxPercent"), figureMember("step")}
+	blank := !slices.ContainsFunc(figures, func(m formMember) bool { return trimBlanks(v.typedText(name+"."+m.name)) != "" })
+	literal := partMember(name, append(figures, wordMember("earnOn"))...).make(v, name)
+	if literal != "" && blank {
+		return "null"
+	}
+	return literal
+}}
 
 // tierRows are the rows of tiers; null, if all are blank.
 func tierRows(v *panelRequest, name string) string {
@@ -137,7 +149,7 @@ func programPage(v *panelRequest) (any, fillFunc) {
 	return view, func(t *txn) error {
 		w := wordingOf(v, t.cfg)
 		for _, p := range t.cfg.Programs {
-			words := programWords{ID: p.ID, Name: p.Name, Currency: p.Currency, Default: p.Default && len(t.cfg.Programs) > 1, Facts: w.program(p), Tiers: p.Tiers, Metric: p.TierBasis.Metric}
+			words := programWords{ID: p.ID, Name: p.Name, Currency: p.Currency, Default: p.Default && len(t.cfg.Programs) > 1, Facts: append(w.program(p), w.payment(t.cfg, p)...), Tiers: p.Tiers, Metric: p.TierBasis.Metric}
 			ck := ruleChecker{t.cfg, p, t.now, t.cfg.zone, true}
 			for i := range p.Rules {
 				r := &p.Rules[i]
@@ -153,6 +165,7 @@ func programPage(v *panelRequest) (any, fillFunc) {
 type programEditView struct {
 	Program programDoc
 	Expiry  expiry
+	Payment paymentDoc
 	Stamp   string
 }
 
@@ -170,6 +183,9 @@ func programEditPage(v *panelRequest) (any, fillFunc) {
 		}
 		if view.Program = p.programDoc; p.Expiry != nil {
 			view.Expiry = *p.Expiry
+		}
+		if p.Payment != nil {
+			view.Payment = *p.Payment
 		}
 		view.Stamp, err = stampOf(t.cfg)
 		return err
@@ -413,4 +429,16 @@ var programTexts = panelTexts{
 	"rule.pendingDays.hint":          {"En blanco, en el acto", "Blank for at once"},
 	"rule.expiresInDays":             {"Vencen a los días", "Expire after days"},
 	"rule.expiresInDays.hint":        {"En blanco, como los demás del programa", "Blank for as the others of the program"},
+
+	"program.payment":                 {"Pagar con puntos", "Paying with points"},
+	"program.payment.about":           {"Qué parte de una venta pagan los puntos en la caja. En blanco las cifras, no pagan nada.", "What part of a sale points pay at the till. With blank figures they pay nothing."},
+	"program.payment.points":          {"Tantos puntos", "So many points"},
+	"program.payment.amount":          {"Valen", "Are worth"},
+	"program.payment.minPoints":       {"Al menos", "At least"},
+	"program.payment.minPoints.hint":  {"Puntos; en blanco, cualquier cantidad", "Points; blank for any number"},
+	"program.payment.maxPercent":      {"Hasta, % de la venta", "Up to, % of the sale"},
+	"program.payment.maxPercent.hint": {"En blanco, toda", "Blank for all of it"},
+	"program.payment.step":            {"De tantos en tantos", "In steps of"},
+	"program.payment.step.hint":       {"Puntos; en blanco, de cualquier modo", "Points; blank for any step"},
+	"program.payment.earnOn":          {"Las reglas cuentan", "Rules count"},
 }

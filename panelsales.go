@@ -243,18 +243,6 @@ func sumReturn(v *panelRequest) {
 	}
 }
 
-// typed is a number that was typed; 0 if nothing was. ok is false if the text is no number, or
-// has two readings.
-func (v *panelRequest) typed(name string) (d decimal, ok bool) {
-	text := trimBlanks(v.typedText(name))
-	if text == "" {
-		return 0, true
-	}
-	literal, _, _ := v.format().readAmount(text)
-	d, err := parseDecimal(literal)
-	return d, err == nil
-}
-
 // A saleTableView is a table of sales.
 type saleTableView struct {
 	*pageData

@@ -82,6 +82,21 @@ func (v *panelRequest) contact(c *customer) string {
 	return cmp.Or(c.Phone, c.Email)
 }
 
+// Points are points in a program's currency.
+func (f *pageData) Points(n decimal, unit string) string { return f.Number(n) + " " + unit }
+
+// typed is a number that was typed; 0 if nothing was. ok is false if the text is no number, or
+// has two readings.
+func (v *panelRequest) typed(name string) (d decimal, ok bool) {
+	text := trimBlanks(v.typedText(name))
+	if text == "" {
+		return 0, true
+	}
+	literal, _, _ := v.format().readAmount(text)
+	d, err := parseDecimal(literal)
+	return d, err == nil
+}
+
 // A saleRow is a sale in a list.
 type saleRow struct {
 	saleShape

@@ -27,6 +27,7 @@ var saleMembers = []formMember{
 		}
 		return ""
 	}},
+	payMember,
 	{name: "items", kind: listMember, of: []formMember{{name: "sku"}, {name: "price", kind: amountMember}, {name: "quantity", kind: amountMember}}},
 }
 
@@ -185,7 +186,9 @@ type tillCustomerView struct {
 	Rewards   []rewardShape // that can be had now
 	Later     []rewardShape
 	Movements []movementShape
-	Undone    string // the page of the undone sale whose ticket was sent again; "": it was not
+	Pay       payOffer
+	PayLess   payOffer // in place of what was too much for the purchase
+	Undone    string   // the page of the undone sale whose ticket was sent again; "": it was not
 }
 
 // manyRewards is how many rewards the till shows.
@@ -246,6 +249,7 @@ func tillCustomerPage(v *panelRequest) (any, fillFunc) {
 				view.Undone = item.Path
 			}
 		}
+		view.Pay, view.PayLess = v.payOffers(t, &view.Customer)
 		all, err := resultOf[listShape[rewardShape]](t, rewards)
 		for _, r := range all.Data {
 			if *r.Available {
@@ -533,9 +537,6 @@ func (f *pageData) Head(h TillHead) headView {
 	}
 	return v
 }
-
-// Points are points in a program's currency.
-func (f *pageData) Points(n decimal, unit string) string { return f.Number(n) + " " + unit }
 
 // Cost is what a reward costs, with the currency where it is not the customer's own.
 func (f *pageData) Cost(r rewardShape, h TillHead) string {

@@ -300,6 +300,19 @@ func (w *ruleWording) program(p *program) (list []string) {
 	return list
 }
 
+// payment says what points of a program pay, if they do.
+func (w *ruleWording) payment(cfg *config, p *program) (list []string) {
+	terms, ok := cfg.payTerms(p)
+	if !ok {
+		return nil
+	}
+	list = append(list, counted(w.lang, "program.pays", w.Number(terms.points), p.Currency, w.money(terms.amount), w.Number(terms.fewest()), w.Number(terms.percent), w.say("program.earnOn."+p.Payment.EarnOn)))
+	if p.Payment.Step != 0 {
+		list = append(list, w.say("program.pays.step", w.Number(terms.step)))
+	}
+	return list
+}
+
 var ruleTexts = panelTexts{
 	"points":                    {"%s puntos", "%s points"},
 	"points.one":                {"1 punto", "1 point"},
@@ -398,5 +411,10 @@ var ruleTexts = panelTexts{
 	"program.PointsEarned":      {"los puntos ganados", "the points earned"},
 	"program.AmountSpent":       {"lo gastado", "the amount spent"},
 	"program.Purchases":         {"las compras", "the number of purchases"},
+	"program.pays":              {"%s %s valen %s: pagan desde %s y hasta el %s %% de una venta; para las reglas cuenta %s.", "%s %s are worth %s: they pay from %s on, and up to %s%% of a sale; rules count %s."},
+	"program.pays.one":          {"1 %s vale %s: pagan desde %s y hasta el %s %% de una venta; para las reglas cuenta %s.", "1 %s is worth %s: they pay from %s on, and up to %s%% of a sale; rules count %s."},
+	"program.pays.step":         {"Para pagar se usan en múltiplos de %s.", "For paying they come in steps of %s."},
+	"program.earnOn.Paid":       {"lo que se paga en dinero", "what is paid with money"},
+	"program.earnOn.Total":      {"el total", "the total"},
 	"program.join.all":          {"Todos los clientes ganan en él, además de en su propio programa.", "All customers earn in it, besides their own program."},
 }

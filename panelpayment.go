@@ -1,0 +1,142 @@
+package main
+
+import "slices"
+
+// Paying with points in the panel: the till's control, and in words what a payment was.
+
+// payMember is `pay` of a sale. A box has the points that it shows as its value; another number can
+// be typed, and a button has the number that it says.
+var payMember = formMember{name: "pay", kind: madeMember, make: paying}
+
+const (
+	payTyped   = "pay.points"
+	payInstead = "pay.instead"
+)
+
+// paying makes `pay` of the points that the control showed, or that were typed. To pay with points
+// is to redeem them.
+func paying(v *panelRequest, name string) (literal string) {
+	box, typed, instead := v.typedText(name), trimBlanks(v.typedText(payTyped)), v.typedText(payInstead)
+	switch {
+	case instead != "":
+		literal = numberOrText(instead)
+	case box == "" && typed == "":
+		return ""
+	case box == "": // did they mean to pay?
+		v.faults = append(v.faults, newError(codeRequired).on(payTyped))
+		return ""
+	case typed != "":
+		literal = v.amount(payTyped, typed)
+	default:
+		literal = numberOrText(box)
+	}
+	if err := v.mayAll("rewards:write"); err != nil {
+		v.faults = append(v.faults, publicError(err))
+	}
+	return string(appendObject(nil, object{{"points", literal}}))
+}
+
+// numberOrText is the literal of what a control has as its value: a number, unless somebody changed
+// it.
+func numberOrText(value string) string {
+	if _, err := parseDecimal(value); err != nil {
+		return string(appendJSONString(nil, value))
+	}
+	return value
+}
+
+// A payOffer is points that can pay, and what they are worth; without points there are none.
+type payOffer struct{ Points, Amount decimal }
+
+// payOffers are what points of a customer's own program can pay: of any purchase, and of the one
+// that was typed, if it is too small for what was to pay for it.
+func (v *panelRequest) payOffers(t *txn, c *customerDetail) (most, instead payOffer) {
+	terms, ok := t.cfg.payTerms(t.cfg.program(c.LoyaltyProgramID))
+	if !ok || c.Status != statusActive || v.mayAll("rewards:write") != nil {
+		return most, instead
+	}
+	offer := func(total decimal) payOffer {
+		n := terms.most(total, max(c.Balance, 0))
+		return payOffer{n, terms.worth(n)}
+	}
+	most = offer(maxDecimal)
+	if slices.ContainsFunc(v.faults, func(e *apiError) bool { return e.code == codePointsPaymentTooLarge }) {
+		total, _ := v.typed("totalAmount")
+		instead = offer(total)
+	}
+	if v.typedText(payTyped) != "" { // the fault is beside what was typed
+		for i, e := range v.faults {
+			if e.field == payMember.name {
+				v.faults[i] = e.on(payTyped)
+			}
+		}
+	}
+	return most, instead
+}
+
+// What templates ask for.
+
+// PayWords are the words of an offer: "Usar 170 Lunas (17.00 MXN)".
+func (f *pageData) PayWords(o payOffer, unit string) string {
+	return f.T("payment.use", f.Points(o.Points, unit), f.MoneyWithCode(o.Amount))
+}
+
+// PayBox is the box that pays as many points as it says.
+func (f *pageData) PayBox(o payOffer, unit string) boxView {
+	return boxView{ID: controlID(payMember.name), Name: payMember.name, Value: o.Points.String(), Label: f.PayWords(o, unit), Checked: f.checked(payMember.name, false)}
+}
+
+// PaidUnit is the currency of a payment's points.
+func (f *pageData) PaidUnit(y *paymentShape) string {
+	return f.request.cfg.program(y.LoyaltyProgramID).Currency
+}
+
+// PaidPoints are the points that paid; of a return, those that came back.
+func (f *pageData) PaidPoints(y *paymentShape) string {
+	return f.Points(max(y.Points, -y.Points-y.PointsExpired), f.PaidUnit(y))
+}
+
+// PaidExpired are the points of a return's payment that did not come back; "" if all did.
+func (f *pageData) PaidExpired(y *paymentShape) string {
+	if y.PointsExpired == 0 {
+		return ""
+	}
+	return f.Points(y.PointsExpired, f.PaidUnit(y))
+}
+
+// PaidBack says what a return of goods that points paid gives back.
+func (f *pageData) PaidBack(s saleShape) string {
+	y, money := s.Payment, f.MoneyWithCode(s.AmountDue)
+	if back := -y.Points - y.PointsExpired; back > 0 {
+		return f.Counted("payment.back", f.Number(back), f.PaidUnit(y), money)
+	}
+	return f.T("payment.back.none", money)
+}
+
+// MovementName says what moved points. A payment is no redemption of a reward.
+func (f *pageData) MovementName(m movementShape) string {
+	name := "category." + m.Category
+	if paid := name + ".paid"; m.TransactionID != nil && f.Lang.has(paid) {
+		name = paid
+	}
+	return f.T(name)
+}
+
+var paymentTexts = panelTexts{
+	"payment.use":               {"Usar %s (%s)", "Use %s (%s)"},
+	"sale.pay.points":           {"Otra cantidad", "Another number"},
+	"error.required.pay.points": {"Marca la casilla para pagar con puntos, o deja este campo en blanco", "Check the box to pay with points, or leave this field blank"},
+	"sale.pay":                  {"Pagar con puntos", "Paying with points"},
+	"payment.paid":              {"Pagó %s con %s.", "Paid %s with %s."},
+	"payment.due":               {"Por cobrar: %s", "To collect: %s"},
+	"payment.back":              {"Vuelven %s %s a su saldo; entrega %s", "%s %s back on the balance; hand over %s"},
+	"payment.back.one":          {"Vuelve 1 %s a su saldo; entrega %s", "1 %s back on the balance; hand over %s"},
+	"payment.back.none":         {"Entrega %s", "Hand over %s"},
+	"payment.expired":           {"Vencieron y no vuelven: %s.", "Expired, and do not come back: %s."},
+	"sale.paid.points.Purchase": {"Pagado con puntos", "Paid with points"},
+	"sale.paid.points.Return":   {"Puntos que volvieron", "Points that came back"},
+	"sale.paid.money.Purchase":  {"Pagado en dinero", "Paid with money"},
+	"sale.paid.money.Return":    {"Devuelto en dinero", "Given back in money"},
+	"category.Redemption.paid":  {"Pago de una compra", "Payment of a purchase"},
+	"category.Refund.paid":      {"Pago devuelto", "Payment given back"},
+}
