@@ -608,6 +608,28 @@ func TestPanelReturnSays(t *testing.T) {
 	}
 }
 
+// TestPanelReturnOfPayment: the review of a return says what of its payment it gives back, and gives
+// back that. The pages of the sale and its return have the payment.
+func TestPanelReturnOfPayment(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, paySetup)
+	ana := s.shop.customer("ana")
+	s.shop.buy(ana, "2000")
+	sold, err := s.shop.sell(newSale{Customer: ana, Total: dec("350"), Pay: &newPayment{Points: dec("200")}, Source: sourceAPI})
+	s.shop.ok(err)
+	path := "/panel/ventas/" + sold.ID.String()
+	s.wants("the sale", s.open(roleOwner, path).Body.String(), "<dt>Pagado con puntos</dt><dd>200 Lunas (20.00 MXN)</dd>", "<dt>Pagado en dinero</dt><dd>330.00 MXN</dd>")
+	fields := url.Values{reviewField: {"1"}, "customerId": {ana.String()}, "totalAmount": {"116.67"}}
+	review := s.post(roleOwner, path+"/devolucion", fields).Body.String()
+	s.wants("the review", review, "Vuelven 66 Lunas a su saldo; entrega 110.07 MXN", "!Vencieron")
+	back := s.led(roleOwner, path+"/devolucion", "customerId", ana.String(), "totalAmount", "116.67")
+	s.wants("the return", s.open(roleOwner, back).Body.String(), "<dt>Puntos que volvieron</dt><dd>66 Lunas</dd>", "<dt>Devuelto en dinero</dt><dd>110.07 MXN</dd>")
+	s.wants("the customer", s.open(roleOwner, "/panel/clientes/"+ana.String()).Body.String(), ">Pago de una compra</a>", ">Pago devuelto</a>", "!Canje<")
+	without, err := s.shop.sell(newSale{Customer: ana, Total: dec("5"), Source: sourceAPI})
+	s.shop.ok(err)
+	s.wants("a sale without", s.open(roleOwner, "/panel/ventas/"+without.ID.String()).Body.String(), "<h1>Compra", "!Pagado")
+}
+
 // TestPanelComment: a comment is stored with LF between its lines, and as long as the API
 // would take it, by its characters.
 // Panel check 41.

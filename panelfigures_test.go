@@ -70,6 +70,34 @@ func tablesIn(page string) map[string][][]string {
 	return tables
 }
 
+// TestStatisticsPaid: what points paid stands on the pages where they pay, or paid, and nowhere else.
+func TestStatisticsPaid(t *testing.T) {
+	t.Parallel()
+	without := paySetup
+	without.program = strings.Replace(without.program, `"payment":{"points":10,"amount":1,"minPoints":50,"maxPercent":50},`, "", 1)
+	of := newPanelShop(t, paySetup)
+	ana := of.shop.customer("ana")
+	of.shop.buy(ana, "2000")
+	check := func(reason string, s *panelShop, home, statistics []string) {
+		t.Helper()
+		s.wants(reason, s.open(roleOwner, "/panel").Body.String(), home...)
+		s.wants(reason, s.open(roleOwner, "/panel/estadisticas").Body.String(), statistics...)
+	}
+	check("none", newPanelShop(t, without), []string{"!Pagado con puntos"}, []string{"!Pagado con puntos", "!Puntos que pagaron"})
+	check("not yet", of, []string{"<span>Pagado con puntos, MXN</span><b>0.00</b>"}, []string{"<span>Pagado con puntos, MXN</span><b>0.00</b>", "<span>Puntos que pagaron, Lunas</span><b>0</b>"})
+	sold, err := of.shop.sell(newSale{Customer: ana, Total: dec("350"), Pay: &newPayment{Points: dec("170")}})
+	of.shop.ok(err)
+	of.shop.bring(sold, "175")
+	of.shop.apply(without.document())
+	paid := "<span>Pagado con puntos, MXN</span><b>8.50</b>"
+	check("not any more", of, []string{paid}, []string{paid, "<span>Puntos que pagaron, Lunas</span><b>85</b>", "<th scope=\"col\">Pagado con puntos</th>"})
+	for figure, want := range map[string]string{"ventas": ",8.5\n", "puntos": ",85\n"} {
+		if file := of.get(roleOwner, "/panel/estadisticas/csv/"+figure).Body.String(); !strings.Contains(file, want) {
+			t.Errorf("%s: %s", figure, file)
+		}
+	}
+}
+
 // TestStatisticsPage: the tables and the files of all charts have the figures of the API.
 // Panel check 63.
 func TestStatisticsPage(t *testing.T) {

@@ -200,7 +200,7 @@ var goodForms = map[string]goodForm{
 
 	"/panel/recompensas/nueva":                           {post: of("name", "Pan", "pointsCost", "1,200", "fulfilment", "Immediate", "status", "Active")},
 	"/panel/recompensas/{rewardId}":                      {post: of("name", "Espresso doble", "pointsCost", "90")},
-	"/panel/programa/{programId}":                        {post: of("currency", "Soles", "tiers[0].name", "Cobre", "tiers[0].threshold", "0", "tiers[1].name", "Plata", "tiers[1].threshold", "400")},
+	"/panel/programa/{programId}":                        {post: of("currency", "Soles", "payment.points", "10", "payment.amount", "1", "payment.earnOn", "Paid", "tiers[0].name", "Cobre", "tiers[0].threshold", "0", "tiers[1].name", "Plata", "tiers[1].threshold", "400")},
 	"/panel/programa/{programId}/nueva":                  {post: of("effect", "multiplier", "name", "Martes", "multiplier", "2", "days[1]", "Tuesday")},
 	"/panel/programa/{programId}/reglas/{ruleId}":        {post: of("effect", "per", "per.amount", "20", "per.points", "3", "name", "Base")},
 	"/panel/programa/{programId}/reglas/{ruleId}/quitar": {},

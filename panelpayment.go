@@ -126,7 +126,7 @@ var paymentTexts = panelTexts{
 	"payment.use":               {"Usar %s (%s)", "Use %s (%s)"},
 	"sale.pay.points":           {"Otra cantidad", "Another number"},
 	"error.required.pay.points": {"Marca la casilla para pagar con puntos, o deja este campo en blanco", "Check the box to pay with points, or leave this field blank"},
-	"sale.pay":                  {"Pagar con puntos", "Paying with points"},
+	"field.pay":                 {"Pagar con puntos", "Paying with points"},
 	"payment.paid":              {"Pagó %s con %s.", "Paid %s with %s."},
 	"payment.due":               {"Por cobrar: %s", "To collect: %s"},
 	"payment.back":              {"Vuelven %s %s a su saldo; entrega %s", "%s %s back on the balance; hand over %s"},

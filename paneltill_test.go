@@ -592,3 +592,95 @@ func TestTillUndo(t *testing.T) {
 	}
 	s.led(roleCashier, own+"/deshacer", "totalAmount", "100")
 }
+
+// paySetup is a shop whose points pay for up to half of a purchase.
+var paySetup = setup{program: `"currency":"Lunas","payment":{"points":10,"amount":1,"minPoints":50,"maxPercent":50},"rules":[{"key":"base","name":"Base","per":{"amount":10,"points":1}}]`}
+
+// TestTillPays: a sale at the till is paid with the points that its control showed, and with no
+// others.
+func TestTillPays(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, paySetup)
+	ana, luz := s.shop.customer("ana"), s.shop.customer("luz")
+	s.shop.buy(ana, "1700")
+	s.shop.buy(luz, "490")
+	at := "/panel/caja/" + ana.String()
+	page := func(path string) string { return s.open(roleCashier, path).Body.String() }
+	sold := func(fields ...string) string { return s.led(roleCashier, at+"/venta", fields...) }
+	const offer = `name="pay" value="170"><span>Usar 170 Lunas (17.00 MXN)<`
+	s.wants("before", page(at), offer, `name="pay.points" value=""`)
+	s.wants("fewer points than can be used", page("/panel/caja/"+luz.String()), `!name="pay`)
+	s.wants("without a payment", page(sold("totalAmount", "1")), "!Pagó", "!Por cobrar")
+
+	first := sold("totalAmount", "350", "pay", "170")
+	s.wants("the figure that was shown", page(first), "✓ Venta de 350.00 MXN", "Pagó 17.00 MXN con 170 Lunas. Por cobrar: 333.00 MXN", "Saldo 33 Lunas")
+	s.wants("nothing is left to use", page(at), `!name="pay`, "Pago de una compra", "−170 Lunas")
+	path, _, _ := strings.Cut(first, "?")
+	back := s.led(roleOwner, path+"/deshacer", "totalAmount", "350")
+	s.wants("undone", page(back), "Vuelven 170 Lunas a su saldo; entrega 333.00 MXN", "Saldo 170 Lunas", "!Vencieron")
+	s.wants("the sale that was undone", page(path), "Pagó 17.00 MXN con 170 Lunas.", "!Por cobrar")
+	s.wants("after it", page(at), offer, "Pago devuelto")
+	s.wants("fewer", page(sold("totalAmount", "350", "pay", "170", "pay.points", "60")), "Pagó 6.00 MXN con 60 Lunas. Por cobrar: 344.00 MXN", "Saldo 144 Lunas")
+
+	n := ask(s.shop, (*txn).count).Sales
+	for _, test := range []struct {
+		reason string
+		fields url.Values
+		texts  []string
+	}{
+		{"a small purchase", url.Values{"totalAmount": {"24"}, "pay": {"144"}},
+			[]string{`<a href="#c-pay">Los puntos pueden pagar de esta venta hasta 120 (12.00)`, `name="totalAmount" value="24"`, `name="pay" value="144" checked`, `name="pay.instead" value="120" data-busy="Guardando…">Usar 120 Lunas (12.00 MXN)<`}},
+		{"more than the customer has, too", url.Values{"totalAmount": {"1,000"}, "pay": {"144"}, "pay.points": {"9999"}},
+			[]string{`<a href="#c-pay-points">Los puntos pueden pagar`, `name="pay.points" value="9999"`, `name="pay.instead" value="144"`}},
+		{"more than the customer has", url.Values{"totalAmount": {"1,000"}, "pay": {"144"}, "pay.points": {"145"}}, []string{"Puntos que hacen falta: 145. Hay: 144.", "!pay.instead"}},
+		{"a tiny purchase", url.Values{"totalAmount": {"6"}, "pay": {"144"}}, []string{"Esta venta es muy pequeña para pagarla con puntos", "!pay.instead"}},
+		{"too few", url.Values{"totalAmount": {"60"}, "pay": {"144"}, "pay.points": {"49"}}, []string{`<a href="#c-pay-points">Para pagar con puntos hacen falta al menos 50`, "!pay.instead"}},
+		{"a number without its box", url.Values{"totalAmount": {"60"}, "pay.points": {"50"}}, []string{`<a href="#c-pay-points">Marca la casilla`, "!checked"}},
+		{"no number", url.Values{"totalAmount": {"60"}, "pay": {"144"}, "pay.points": {"todas"}}, []string{"Otra cantidad: debe ser un número"}},
+		{"none", url.Values{"totalAmount": {"60"}, "pay": {"144"}, "pay.points": {"0"}}, []string{"Otra cantidad: debe ser mayor que 0"}},
+		{"two readings", url.Values{"totalAmount": {"6000"}, "pay": {"144"}, "pay.points": {"1.440"}}, []string{`name="_reading" value="pay.points=1440"`}},
+		{"a box that somebody changed", url.Values{"totalAmount": {"60"}, "pay": {"<b>"}}, []string{"Otra cantidad: debe ser un número"}},
+	} {
+		w := s.post(roleCashier, at+"/venta", test.fields)
+		if w.Code < 400 || ask(s.shop, (*txn).count).Sales != n {
+			t.Errorf("%s: %d", test.reason, w.Code)
+		}
+		s.wants(test.reason, w.Body.String(), test.texts...)
+	}
+	press := []string{"totalAmount", "24", "pay", "144", "pay.instead", "120", tokenField, s.panel.random()}
+	paid := sold(press...)
+	same(t, "the button, pressed twice", sold(press...), paid)
+	if got := ask(s.shop, (*txn).count).Sales; got != n+1 {
+		t.Errorf("%d sales by the button", got-n)
+	}
+	s.wants("the button", page(paid), "Pagó 12.00 MXN con 120 Lunas. Por cobrar: 12.00 MXN")
+	s.shop.verified()
+
+	v := &panelRequest{member: &member{role: roleViewer}, posted: object{{"pay", "170"}}}
+	if paying(v, "pay"); len(v.faults) != 1 || v.faults[0].code != codePermissionRequired {
+		t.Errorf("a role that may not redeem: %v", v.faults)
+	}
+}
+
+// TestTillPaymentExpired: of a payment that is undone the till says which points did not come back.
+func TestTillPaymentExpired(t *testing.T) {
+	t.Parallel()
+	for later, texts := range map[int][]string{
+		3: {"Vuelven 100 Lunas a su saldo; entrega 40.00 MXN", "Vencieron y no vuelven: 50 Lunas."},
+		9: {"Entrega 40.00 MXN", "Vencieron y no vuelven: 150 Lunas.", "!Vuelven"},
+	} {
+		of := newShop(t, setup{program: `"currency":"Lunas","payment":{"points":10,"amount":1},"expiry":{"days":5},"rules":[` + onePer1 + `]`})
+		ana := of.customer("ana")
+		of.buy(ana, "50")
+		of.pass(3 * oneDay)
+		of.buy(ana, "100")
+		sold, err := of.sell(newSale{Customer: ana, Total: dec("55"), Pay: &newPayment{Points: dec("150")}})
+		of.ok(err)
+		of.pass(time.Duration(later) * oneDay)
+		s := newPanelShopOn(of) // the sessions of before would have ended
+		back := s.led(roleOwner, "/panel/caja/"+ana.String()+"/venta/"+sold.ID.String()+"/deshacer", "totalAmount", "55")
+		s.wants(fmt.Sprint(later, " days"), s.open(roleOwner, back).Body.String(), texts...)
+		made, _, _ := strings.Cut(back, "?")
+		s.wants("its page", s.open(roleOwner, "/panel/ventas/"+madeAt(made)).Body.String(), "Puntos que volvieron", "Devuelto en dinero</dt><dd>40.00 MXN", strings.TrimSuffix(texts[1], "."))
+	}
+}
