@@ -435,10 +435,10 @@ var programTexts = panelTexts{
 	"program.payment.points":          {"Tantos puntos", "So many points"},
 	"program.payment.amount":          {"Valen", "Are worth"},
 	"program.payment.minPoints":       {"Al menos", "At least"},
-	"program.payment.minPoints.hint":  {"Puntos; en blanco, cualquier cantidad", "Points; blank for any number"},
+	"program.payment.minPoints.hint":  {"Puntos; en blanco, sin mínimo", "Points; blank for no minimum"},
 	"program.payment.maxPercent":      {"Hasta, % de la venta", "Up to, % of the sale"},
 	"program.payment.maxPercent.hint": {"En blanco, toda", "Blank for all of it"},
-	"program.payment.step":            {"De tantos en tantos", "In steps of"},
-	"program.payment.step.hint":       {"Puntos; en blanco, de cualquier modo", "Points; blank for any step"},
+	"program.payment.step":            {"En múltiplos de", "In steps of"},
+	"program.payment.step.hint":       {"Puntos; en blanco, cualquier cantidad", "Points; blank for any number"},
 	"program.payment.earnOn":          {"Las reglas cuentan", "Rules count"},
 }
