@@ -48,7 +48,7 @@ type rush struct {
 
 // rushShop gives 50 points at enrolment. The rules diaria and primera need a sku.
 var rushShop = setup{
-	program: `"rules":[{"key":"base","name":"base","per":{"amount":3,"points":1}},
+	program: `"payment":{"points":10,"amount":1},"rules":[{"key":"base","name":"base","per":{"amount":3,"points":1}},
 		{"key":"diaria","name":"diaria","skus":["DIA"],"points":7,"maxPerCustomerPerDay":3},
 		{"key":"primera","name":"primera","skus":["DIA"],"points":11,"firstPurchase":true},
 		{"key":"bienvenida","name":"bienvenida","on":"Signup","points":50}]`,
@@ -267,6 +267,34 @@ var rushes = []struct {
 			got.want(map[string]int{"201": 11, "403 points_budget_exceeded": r.size - 11}),
 			expect("one ten-thousandth more than is left", last.code(), "403 points_budget_exceeded"),
 			expect("points given", r.balance(ana)+r.balance(eva), 50+50+99))
+	}},
+	{"pay with points", racyWrites, func(r *rush) error {
+		ana := r.customer(1000)
+		got := r.all(func(int) response { return r.sell(ana, `"totalAmount":100,"pay":{"points":200}`) })
+		return errors.Join(
+			got.want(map[string]int{"201": 5, "400 insufficient_balance": r.size - 5}),
+			expect("balance", r.balance(ana), 5*26)) // of 80 each
+	}},
+	{"hold", racyWrites, func(r *rush) error {
+		ana := r.customer(100)
+		got := r.all(func(int) response { return r.wires.post("/points/customers/"+ana+"/holds", `{"amount":10}`) })
+		return errors.Join(
+			got.want(map[string]int{"201": 10, "400 insufficient_balance": r.size - 10}),
+			expect("balance", r.balance(ana), 0))
+	}},
+	{"capture", racyWrites, func(r *rush) error {
+		ana := r.customer(100)
+		hold := r.wires.post("/points/customers/"+ana+"/holds", `{"amount":60}`).told().ID
+		got := r.all(func(i int) response {
+			if i%2 == 0 {
+				return r.sell(ana, `"totalAmount":1000,"pay":{"hold":"`+hold+`"}`)
+			}
+			return r.wires.post("/points/holds/"+hold+"/"+[]string{"capture", "release"}[i/2%2], `{}`)
+		})
+		ended := len(got.accepted())
+		return errors.Join(
+			got.want(map[string]int{got[slices.IndexFunc(got, func(x response) bool { return x.status < 300 })].code(): 1, "409 hold_closed": r.size - 1}),
+			expect("ends of the hold", ended, 1))
 	}},
 	{"reward code used at two tills", racyWrites, func(r *rush) error {
 		ana := r.customer(100)

@@ -453,6 +453,45 @@ func TestSchemaSteps(t *testing.T) {
 	}
 }
 
+// TestSchemaKilled kills the migrations of each earlier version's file after each of their
+// transactions. In the end the file is as if nobody had killed them.
+func TestSchemaKilled(t *testing.T) {
+	t.Parallel()
+	for _, name := range schemaFiles()[:2*len(theMigrations())] {
+		var ends [2][]Entry
+		for i, kill := range []bool{false, true} {
+			path, stopped, kills := unpackFile(t, name), errors.New("stopped"), -1
+			for err := stopped; errors.Is(err, stopped); kills++ {
+				e, s := heldEngine(t, path)
+				steps := 0
+				e.store.Store = guardedStore{s, func() error {
+					if steps++; kill && steps > 1 {
+						return stopped
+					}
+					return nil
+				}}
+				if _, err = e.migrate(t.Context(), nil); err == nil {
+					if err := e.open(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					if ends[i], err = viewStore(t.Context(), s, allEntries); err != nil {
+						t.Fatal(err)
+					}
+				} else if !errors.Is(err, stopped) {
+					t.Fatal(err)
+				}
+				if err := s.leave(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if kill && kills < 3 { // a part of no organization, and two organizations
+				t.Errorf("%s: killed only %d times", name, kills)
+			}
+		}
+		same(t, name, ends[1], ends[0])
+	}
+}
+
 // TestSchemaOfServers: a server whose database another one brings to another schema reads and
 // writes nothing more of it. Two that migrate at once do each piece once.
 func TestSchemaOfServers(t *testing.T) {

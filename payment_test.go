@@ -1,0 +1,261 @@
+package main
+
+import (
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sello/internal/disk"
+)
+
+// tenAre1 makes 10 points worth 1, up to half of a purchase.
+const tenAre1 = `"payment":{"points":10,"amount":1,"maxPercent":50}`
+
+// TestPayment: points pay a part of a purchase, its rule counts what is left or the total, and its
+// returns give back a third and then the rest (the example of contract §20).
+func TestPayment(t *testing.T) {
+	t.Parallel()
+	for earnOn, earned := range map[string]string{earnOnPaid: "33", earnOnTotal: "35"} {
+		s := newShop(t, setup{program: strings.TrimSuffix(tenAre1, "}") + `,"earnOn":"` + earnOn + `"},"rules":[{"key":"base","name":"base","per":{"amount":10,"points":1}}]`})
+		ana := s.customer("ana")
+		s.add(ana, "300", never)
+		sold, err := s.sell(newSale{Customer: ana, Total: dec("350"), Pay: &newPayment{Points: dec("200")}})
+		s.ok(err)
+		if sold.Payment.Amount != dec("20") || sold.due() != dec("330") || sold.Earned != dec(earned) {
+			t.Errorf("%s: paid %+v, due %s, earned %s", earnOn, sold.Payment, sold.due(), sold.Earned)
+		}
+		for _, back := range []struct{ total, points, amount, due string }{{"116.67", "66", "6.6", "110.07"}, {"233.33", "134", "13.4", "219.93"}} {
+			ret := s.bring(sold, back.total)
+			if y := ret.Payment; y.Points != dec(back.points) || y.Amount != dec(back.amount) || ret.due() != dec(back.due) {
+				t.Errorf("%s: a return of %s undoes %+v, and %s is given back", earnOn, back.total, y, ret.due())
+			}
+		}
+		s.wantStanding(ana, "300 0 300", "all of it came back")
+	}
+}
+
+// TestPaymentLots: a whole return restores every lot that paid, to the ten-thousandth, however it
+// is divided.
+func TestPaymentLots(t *testing.T) {
+	t.Parallel()
+	histories(t, 200, func(t *testing.T, rnd *rand.Rand) {
+		s := newShop(t, setup{program: `"pointsDecimals":4,"returns":"Keep",` + `"payment":{"points":3,"amount":0.7}`})
+		ana := s.customer("ana")
+		for range 1 + rnd.IntN(40) { // also more than the account's own record holds
+			s.add(ana, decimal(1+rnd.IntN(30_000)).String(), s.clock+instant(1+rnd.IntN(5))*millisPerDay)
+		}
+		lots := func() (list []lot) {
+			ask(s, func(t *txn) (any, error) {
+				_, a, err := accountOf(t, ana)
+				if err != nil {
+					return nil, err
+				}
+				for l, err := range t.points.lots(a, partLot) {
+					if err != nil {
+						return nil, err
+					}
+					list = append(list, *l)
+				}
+				return nil, nil
+			})
+			return list
+		}
+		before := lots()
+		total := decimal(1 + rnd.IntN(200_000))
+		sold, err := s.sell(newSale{Customer: ana, Total: total, Pay: &newPayment{Max: true}})
+		s.ok(err)
+		for left := total; left > 0; {
+			part := min(left, decimal(1+rnd.Int64N(int64(total))))
+			s.bring(sold, part.String())
+			left -= part
+		}
+		same(t, "the lots", lots(), before)
+	})
+}
+
+// TestPayTerms compares how many points pay with what trying all of them finds.
+func TestPayTerms(t *testing.T) {
+	t.Parallel()
+	rnd := rand.New(rand.NewPCG(20, 1))
+	for range 3000 {
+		cent := pick(rnd, decimal(decimalOne), 100, 1)
+		y := payTerms{
+			points: decimal(1 + rnd.IntN(20*decimalOne)), amount: decimal(1 + rnd.IntN(20*decimalOne)),
+			least: decimal(rnd.IntN(5 * decimalOne)), percent: decimal(1 + rnd.IntN(100*decimalOne)), step: pick(rnd, decimalOf(1), decimalOf(3), dec("0.5")), cent: cent,
+		}
+		total, limit := decimal(1+rnd.IntN(60*decimalOne)), decimal(rnd.IntN(80*decimalOne))
+		worth := func(n decimal) decimal { return n * y.amount / y.points / cent * cent }
+		usable := func(n decimal) bool {
+			return n >= y.least && worth(n) > 0 && worth(n)*100*decimalOne <= total*y.percent
+		}
+		best := decimal(0)
+		for n := y.step; n <= limit; n += y.step {
+			if usable(n) && worth(n) > worth(best) {
+				best = n
+			}
+		}
+		if got := y.most(total, limit); got != best {
+			t.Errorf("%+v: of %s points, %s pay for %s, not %s", y, limit, best, total, got)
+		}
+		price := y.price(total)
+		if worth(price) < total || price > y.step && worth(price-y.step) >= (total+cent-1)/cent*cent {
+			t.Errorf("%+v: %s costs %s", y, total, price)
+		}
+		n := y.step * decimal(1+rnd.IntN(60))
+		chosen, err := y.choose(&newPayment{Points: n}, total, limit, nil)
+		if (err == nil) != (usable(n) && n <= limit) || err == nil && chosen != n {
+			t.Errorf("%+v: %s of %s points for %s: %s, %v", y, n, limit, total, chosen, err)
+		}
+	}
+}
+
+// TestPaymentKnownAgain: under Unique a purchase is known by what points paid, and not when they
+// paid something else.
+func TestPaymentKnownAgain(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: `"payment":{"points":3,"amount":1}`, settings: `"externalIds":"Unique"`})
+	ana := s.customer("ana")
+	s.add(ana, "1000", never)
+	hold := must(s, func(t *txn) (id, error) {
+		h, err := t.points.place(newHold{Customer: ana, Amount: dec("200"), Seconds: usualHold})
+		if err != nil {
+			return id{}, err
+		}
+		return h.ID, nil
+	})
+	other := hold
+	other[15]++
+	again := func(ticket string, in *newPayment) string {
+		known, err := do(s, func(t *txn) (*sale, error) {
+			return t.sales.knownSale(newSale{Customer: ana, Type: typePurchase, Total: dec("500"), ExternalID: ticket, Pay: in})
+		})
+		if err == nil && known == nil {
+			return "new"
+		}
+		return codeOf(err)
+	}
+	for i, sold := range []*newPayment{nil, {Points: dec("200")}, {Amount: dec("66.66")}, {Max: true}, {Hold: &hold}} {
+		ticket := string(rune('A' + i))
+		if _, err := s.sell(newSale{Customer: ana, Total: dec("500"), ExternalID: ticket, Pay: sold}); err != nil {
+			t.Fatal(i, err)
+		}
+		for j, test := range []struct {
+			in   *newPayment
+			same [5]bool
+		}{
+			{nil, [5]bool{true}},
+			{&newPayment{Points: dec("200")}, [5]bool{false, true, true}},
+			{&newPayment{Points: dec("201")}, [5]bool{}},
+			{&newPayment{Amount: dec("66.66")}, [5]bool{false, true, true}},
+			{&newPayment{Amount: dec("66.67")}, [5]bool{}},
+			{&newPayment{Max: true}, [5]bool{true, true, true, true}},
+			{&newPayment{Hold: &hold}, [5]bool{4: true}},
+			{&newPayment{Hold: &hold, Points: dec("200")}, [5]bool{4: true}},
+			{&newPayment{Hold: &hold, Points: dec("100")}, [5]bool{}},
+			{&newPayment{Hold: &other}, [5]bool{}},
+		} {
+			want := "external_id_conflict"
+			if test.same[i] {
+				want = ""
+			}
+			if got := again(ticket, test.in); got != want {
+				t.Errorf("sale %d sent again as %d: %q, want %q", i, j, got, want)
+			}
+		}
+	}
+}
+
+// TestHoldsKilled: a process is killed 200 times while holds are open. Each is released at its
+// moment, and once.
+func TestHoldsKilled(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	kills := sized(200, 20)
+	path, rnd := filepath.Join(t.TempDir(), "sello.db"), rand.New(rand.NewPCG(20, 2))
+	clock := "2026-03-02T10:00:00Z"
+	var ana id
+	placed, ended := map[id]instant{}, 0
+	for kill := range kills {
+		store, err := openBolt(path, disk.Options{Dense: denseTables, NoSync: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newShopOn(t, store, clock)
+		s.ids.Store(uint64(kill) << 20)
+		if kill == 0 {
+			s.apply(setup{}.document())
+			ana = s.customer("ana")
+			s.add(ana, "1000", never)
+		}
+		for range rnd.IntN(4) {
+			seconds := leastHold + rnd.IntN(300)
+			h := must(s, func(t *txn) (*hold, error) {
+				return t.points.place(newHold{Customer: ana, Amount: decimalOf(1 + rnd.IntN(10)), Seconds: seconds})
+			})
+			placed[h.ID] = h.Expires
+		}
+		s.clock += instant(rnd.IntN(200_000))
+		switch rnd.IntN(3) {
+		case 0:
+			s.swept()
+		case 1:
+			s.add(ana, "1", never)
+		}
+		if kill == kills-1 {
+			s.pass(time.Hour)
+			s.swept()
+			for _, m := range s.ledger(ana) {
+				if m.Category == categoryRelease {
+					if ended++; m.CreatedAt != placed[m.Hold] {
+						t.Errorf("hold %s ended at %s, not at %s", m.Hold, m.CreatedAt, placed[m.Hold])
+					}
+					delete(placed, m.Hold)
+				}
+			}
+			s.verified()
+			if held := s.standing(ana).Held; held != 0 || len(placed) > 0 || ended < kills {
+				t.Errorf("%d ended, %s is held, and of %d nothing was released", ended, held, len(placed))
+			}
+		}
+		clock = s.clock.String()
+		s.ok(store.leave())
+	}
+}
+
+// TestHoldLapses: what is held does not expire, and does so at once when it is released, also
+// when others merge or owe points.
+func TestHoldLapses(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: `"negativeBalance":"Debt","rules":[` + onePer1 + `]`})
+	ana := s.customer("ana")
+	bought := s.buy(ana, "50")
+	s.add(ana, "30", s.clock+10*60*1000)
+	place := func(amount string, seconds int) id {
+		return must(s, func(t *txn) (id, error) {
+			h, err := t.points.place(newHold{Customer: ana, Amount: dec(amount), Seconds: seconds})
+			if err != nil {
+				return id{}, err
+			}
+			return h.ID, nil
+		})
+	}
+	first, second := place("20", 3600), place("60", 3600) // the second has 10 that expire and 50 that do not
+	s.bring(bought, "50")
+	s.wantStanding(ana, "-50 0 30", "all is held, so the return left a debt")
+	s.pass(11 * time.Minute)
+	s.wantStanding(ana, "-50 0 30", "nothing expired")
+	must(s, func(t *txn) (any, error) { return t.points.capture(first, 0) })
+	s.wantStanding(ana, "-50 0 30", "what was captured touched no debt")
+	must(s, func(t *txn) (any, error) { return t.points.release(second) })
+	s.wantStanding(ana, "0 0 30", "50 paid the debt, and 10 expired")
+	kinds := []string{}
+	for _, m := range s.ledger(ana) {
+		kinds = append(kinds, m.Category+" "+m.Amount.String())
+	}
+	last := strings.Join(kinds[len(kinds)-4:], ", ")
+	if want := "Release 20, Redemption -20, Release 60, Expiration -10"; last != want {
+		t.Errorf("the ledger ends with %s, want %s", last, want)
+	}
+}
