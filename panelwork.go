@@ -23,13 +23,13 @@ type activityRecords struct {
 
 // isByHand reports whether somebody gave the points of a movement: no sale, redemption or rule did.
 func (r *activityRecords) isByHand(m *movement) bool {
-	return !r.welcomes[m.Seq] && m.Amount > 0 && m.Transaction == (id{}) && m.Redemption == (id{}) && m.By.ID != (id{}) &&
+	return !r.welcomes[m.Seq] && m.Amount > 0 && m.Transaction == (id{}) && m.Redemption == (id{}) && m.Hold == (id{}) && m.By.ID != (id{}) &&
 		m.Category != categoryMerge && m.Category != categoryRefund
 }
 
 // isTakenByHand reports whether somebody took the points of a movement.
 func isTakenByHand(m *movement) bool {
-	return m.Amount < 0 && m.Transaction == (id{}) && m.Redemption == (id{}) && m.By.ID != (id{}) &&
+	return m.Amount < 0 && m.Transaction == (id{}) && m.Redemption == (id{}) && m.Hold == (id{}) && m.By.ID != (id{}) &&
 		m.Category != categoryMerge && m.Category != categoryReturn && m.Category != categoryExpiration
 }
 
@@ -250,10 +250,10 @@ func isWelcome(t *txn, m *movement) (bool, error) {
 }
 
 // writtenSince reports whether a movement may have been written since a moment. The movements of
-// late sales, expiries and imports can have a CreatedAt earlier than when they were written.
+// late sales, expiries of points and holds, and imports can have a CreatedAt earlier than when they were written.
 func writtenSince(t *txn, m *movement, since instant) (bool, error) {
 	switch {
-	case m.CreatedAt >= since, m.Category == categoryExpiration, m.By.Type == byImport:
+	case m.CreatedAt >= since, m.Category == categoryExpiration, m.Category == categoryRelease, m.By.Type == byImport:
 		return true, nil
 	case m.Transaction == (id{}):
 		return false, nil
