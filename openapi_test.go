@@ -322,6 +322,7 @@ type exportedAccount struct {
 	balance
 	LoyaltyProgramID id              `json:"loyaltyProgramId"`
 	TierName         *string         `json:"tierName"`
+	Holds            []holdShape     `json:"holds"`
 	Movements        []movementShape `json:"movements"`
 }
 
@@ -341,6 +342,11 @@ func TestOpenAPIShapes(t *testing.T) {
 		"GET /api/v1/points/customers/{customerId}/movements": listShape[movementShape]{},
 		"POST /api/v1/points/customers/{customerId}/add":      movementShape{},
 		"POST /api/v1/points/customers/{customerId}/deduct":   movementShape{},
+		"GET /api/v1/points/customers/{customerId}/holds":     listShape[holdShape]{},
+		"POST /api/v1/points/customers/{customerId}/holds":    holdShape{},
+		"GET /api/v1/points/holds/{holdId}":                   holdShape{},
+		"POST /api/v1/points/holds/{holdId}/capture":          holdShape{},
+		"POST /api/v1/points/holds/{holdId}/release":          holdShape{},
 		"GET /api/v1/transactions":                            listShape[saleShape]{},
 		"GET /api/v1/transactions/{transactionId}":            saleShape{},
 		"POST /api/v1/transactions":                           saleShape{},
@@ -407,6 +413,8 @@ var eventDataTypes = map[string]reflect.Type{
 	"points.expired":        reflect.TypeFor[movementShape](),
 	"points.reversed":       reflect.TypeFor[movementShape](),
 	"points.expiring":       reflect.TypeFor[expiringEvent](),
+	"points.held":           reflect.TypeFor[holdShape](),
+	"points.released":       reflect.TypeFor[holdShape](),
 	"transaction.created":   reflect.TypeFor[saleShape](),
 	"redemption.created":    reflect.TypeFor[redemptionShape](),
 	"redemption.used":       reflect.TypeFor[redemptionShape](),
