@@ -420,7 +420,7 @@ func listEvents(r *request) action {
 	}
 	wait, ok := r.whole("wait", 0, 0)
 	if !ok || wait > maxWait {
-		r.query.invalid("wait", "debe ser un entero entre 0 y 20")
+		r.query.invalid("wait", "debe ser un entero entre %d y %d", 0, 20)
 	}
 	r.wait = uint8(min(wait, maxWait))
 	return func(t *txn) (any, error) {

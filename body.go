@@ -6,6 +6,8 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"path"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -14,8 +16,10 @@ import (
 // maxBody bounds a request's body, in bytes.
 const maxBody = 1 << 20
 
-// bodyOptional reports whether the endpoint takes nothing from its body.
-func (r *request) bodyOptional() bool { return strings.HasSuffix(r.Pattern, "/cancel") }
+// bodyOptional reports whether the endpoint needs nothing from its body.
+func (r *request) bodyOptional() bool {
+	return slices.Contains([]string{"cancel", "capture", "release"}, path.Base(r.Pattern))
+}
 
 // maxMembers bounds the members and elements of the request's body.
 func (r *request) maxMembers() int {
@@ -42,7 +46,7 @@ func isJSON(h http.Header) bool {
 	return err == nil && media == "application/json" && (!given || strings.EqualFold(charset, "utf-8"))
 }
 
-// readBody reads the body of a POST and splits it into its members. A POST that takes
+// readBody reads the body of a POST and splits it into its members. A POST that needs
 // nothing from its body may come without one.
 func (x *exchange) readBody(req *request) error {
 	if req.ContentLength == 0 && req.bodyOptional() {

@@ -195,11 +195,11 @@ func (pt *pointsTxn) place(in newHold) (*hold, error) {
 	if err := c.mustBeActive(); err != nil {
 		return nil, err
 	}
-	a, err := pt.account(c, p)
-	if err != nil {
+	if err := pt.fewHolds(c); err != nil {
 		return nil, err
 	}
-	if err := pt.fewHolds(a); err != nil {
+	a, err := pt.account(c, p)
+	if err != nil {
 		return nil, err
 	}
 	h := &hold{
@@ -224,21 +224,25 @@ func (pt *pointsTxn) place(in newHold) (*hold, error) {
 	return h, pt.saveHold(h)
 }
 
-// fewHolds returns too_many_holds if the customer of an account has as many open ones as
-// allowed, in all programs.
-func (pt *pointsTxn) fewHolds(a *account) error {
-	open := len(a.Holds)
+// openHolds returns the open holds of a customer, in all programs. Those that have expired it ends.
+func (pt *pointsTxn) openHolds(c *customer) (list []openHold, err error) {
 	for _, p := range pt.t.cfg.Programs {
-		if p == a.program {
-			continue
-		}
-		other, err := pt.account(a.customer, p)
+		a, err := pt.account(c, p)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		open += len(other.Holds)
+		list = append(list, a.Holds...)
 	}
-	if open >= mostHolds {
+	return list, nil
+}
+
+// fewHolds returns too_many_holds if a customer has as many open ones as allowed.
+func (pt *pointsTxn) fewHolds(c *customer) error {
+	open, err := pt.openHolds(c)
+	if err != nil {
+		return err
+	}
+	if len(open) >= mostHolds {
 		return newError(codeTooManyHolds).with("limit", mostHolds)
 	}
 	return nil
@@ -315,15 +319,13 @@ func (pt *pointsTxn) release(u id) (*hold, error) {
 
 // releaseAll gives back the points of all holds of a customer.
 func (pt *pointsTxn) releaseAll(c *customer) error {
-	for _, p := range pt.t.cfg.Programs {
-		a, err := pt.account(c, p)
-		if err != nil {
+	open, err := pt.openHolds(c)
+	if err != nil {
+		return err
+	}
+	for _, o := range open {
+		if _, err := pt.release(o.ID); err != nil {
 			return err
-		}
-		for _, o := range slices.Clone(a.Holds) {
-			if _, err := pt.release(o.ID); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
@@ -483,6 +485,13 @@ func (pt *pointsTxn) listHolds(c *customer, status string, p page) (list []*hold
 			return nil, 0, err
 		}
 		all = append(all, own...)
+	}
+	owner, err := pt.t.merges.owner(c.ID)
+	if err == nil {
+		_, err = pt.openHolds(owner) // so that a balance is that after the end
+	}
+	if err != nil {
+		return nil, 0, err
 	}
 	slices.SortFunc(all, func(a, b id) int { return bytes.Compare(b[:], a[:]) }) // ids begin with their time
 	for _, u := range all {

@@ -360,17 +360,17 @@ func (m *movement) usedLast(passed, points decimal) (list []use) {
 
 // isPaidAs reports whether a purchase was paid with points as a caller says who may be sending it
 // again. An amount is that of the fewest points which are worth it; as many points as possible are
-// any, or none; those of a hold are known by it.
-func (sa *salesTxn) isPaidAs(s *sale, in *newPayment) bool {
+// any, or none.
+func (sa *salesTxn) isPaidAs(s *sale, in *newPayment) (bool, error) {
 	y := s.Payment
 	if in == nil || y == nil {
-		return in == nil && y == nil || in != nil && in.Max
+		return in == nil && y == nil || in != nil && in.Max, nil
 	}
 	program := s.Program
 	if in.Program != nil {
 		p := sa.t.cfg.program(*in.Program)
 		if p == nil {
-			return false
+			return false, nil
 		}
 		program = p.Number
 	}
@@ -380,12 +380,15 @@ func (sa *salesTxn) isPaidAs(s *sale, in *newPayment) bool {
 	}
 	switch {
 	case program != y.Program || hold != y.Hold:
-		return false
+		return false, nil
 	case in.Amount > 0:
 		fewer := y.Amount.fraction().mul((y.Points - y.Step).fraction()).quo(y.Points.fraction())
-		return in.Amount <= y.Amount && fewer.minus(in.Amount.fraction()).sign() < 0
+		return in.Amount <= y.Amount && fewer.minus(in.Amount.fraction()).sign() < 0, nil
+	case in.Hold != nil && in.Points == 0: // all that is held
+		h, err := sa.t.points.holdAt(hold)
+		return err == nil && h.Amount == y.Points, err
 	}
-	return in.Max || in.Points == y.Points || in.Points == 0
+	return in.Max || in.Points == y.Points, nil
 }
 
 // countPayment adds what points paid of a purchase to the tally, or takes away what a return gives

@@ -95,6 +95,20 @@ Idempotency-Key: {retry}
 {"amount": 5, "loyaltyProgramId": "{club}"}`, want: 201},
 	{text: `POST /api/v1/points/customers/{customer}/deduct
 {"amount": 99999, "loyaltyProgramId": "{club}"}`, want: 400, code: "insufficient_balance"},
+	{text: `GET /api/v1/points/customers/{customer}/holds`, want: 200},
+	{text: `POST /api/v1/points/customers/{customer}/holds
+Idempotency-Key: {retry}
+{"amount": 5, "loyaltyProgramId": "{club}"}`, want: 201},
+	{text: `POST /api/v1/points/customers/{inactive}/holds
+{"amount": 5}`, want: 400, code: "customer_inactive"},
+	{text: `GET /api/v1/points/holds/{hold}`, want: 200},
+	{text: `POST /api/v1/points/holds/{hold}/capture
+Idempotency-Key: {retry}
+{"amount": 2}`, want: 200, once: true},
+	{text: `POST /api/v1/points/holds/{hold}/capture
+{"amount": 6}`, want: 400, code: "hold_exceeded"},
+	{text: `POST /api/v1/points/holds/{hold}/release
+Idempotency-Key: {retry}`, want: 200, once: true},
 
 	{text: `GET /api/v1/transactions`, want: 200},
 	{text: `GET /api/v1/transactions?customerId={customer}`, want: 200},
@@ -108,6 +122,8 @@ Idempotency-Key: {retry}
 	{text: `POST /api/v1/transactions
 Idempotency-Key: {retry}
 {"customerId": "{customer}", "totalAmount": 20, "items": [{"sku": "A", "price": 10, "quantity": 2}]}`, want: 201},
+	{text: `POST /api/v1/transactions
+{"customerId": "{customer}", "totalAmount": 20, "pay": {"hold": "{hold}"}}`, want: 400, code: "points_payment_unavailable"},
 	{text: `POST /api/v1/transactions
 Idempotency-Key: {retry}
 {"customerId": "{customer}", "totalAmount": 30, "externalId": "{external}"}`, want: 200}, // again: the same sale (contract §6)
@@ -182,6 +198,7 @@ Idempotency-Key: {retry}`, want: 409, code: "redemption_not_cancellable"},
 var notFound = map[string]string{
 	"customer": "customer_not_found", "inactive": "customer_not_found", "solo": "customer_not_found", "pair": "customer_not_found",
 	"sale": "transaction_not_found", "return": "transaction_not_found",
+	"hold": "hold_not_found",
 	"redemption": "redemption_not_found", "cancelled": "redemption_not_found",
 	"espresso": "reward_not_found", "termo": "reward_not_found", "yate": "reward_not_found", "vale": "reward_not_found",
 	"vip": "segment_not_found", "club": "program_not_found", "sellos": "program_not_found",

@@ -107,6 +107,10 @@ let ORG.cancelled = id
 POST /api/v1/rewards/redeem
 {"customerId": "$ORG.customer", "productId": "$ORG.espresso"}
 
+let ORG.hold = id
+POST /api/v1/points/customers/$ORG.customer/holds
+{"amount": 5, "loyaltyProgramId": "$ORG.club"}
+
 status ORG $ORG.inactive Inactive`
 
 func newStreet(t *testing.T) *street {

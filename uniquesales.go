@@ -165,8 +165,13 @@ func (s *sale) isOfPurchase(in newSale) bool {
 
 // isSame reports whether a sale has the customer, amount, items and payment of in.
 func (sa *salesTxn) isSame(s *sale, in newSale) (bool, error) {
-	if s.Total != in.Total || !slices.Equal(s.Items, in.Items) || s.Type == typePurchase && !sa.isPaidAs(s, in.Pay) {
+	if s.Total != in.Total || !slices.Equal(s.Items, in.Items) {
 		return false, nil
+	}
+	if s.Type == typePurchase {
+		if same, err := sa.isPaidAs(s, in.Pay); err != nil || !same {
+			return false, err
+		}
 	}
 	had, err := sa.t.merges.ownerID(s.Customer)
 	if err != nil {
