@@ -102,7 +102,7 @@ type newPayment struct {
 // choose returns how many points pay for a purchase, of those of a hold if there is one; 0 if as
 // many as are possible are none.
 func (y *payTerms) choose(in *newPayment, total, balance decimal, held *hold) (decimal, error) {
-	points := in.Points
+	points, field := in.Points, "pay.points"
 	switch {
 	case in.Max && balance >= 0:
 		return y.most(total, balance), nil
@@ -111,11 +111,11 @@ func (y *payTerms) choose(in *newPayment, total, balance decimal, held *hold) (d
 	case in.Amount > 0:
 		points = y.price(in.Amount)
 	case points == 0: // all that is held
-		points = held.Amount
+		points, field = held.Amount, "pay.hold"
 	}
 	switch {
 	case points%y.step != 0:
-		return 0, newError(codePointsPaymentStep).number(y.step).on("pay").with("step", y.step)
+		return 0, newError(codePointsPaymentStep).number(y.step).on(field).with("step", y.step)
 	case points < y.fewest():
 		return 0, newError(codePointsPaymentTooSmall).number(y.fewest()).on("pay").with("minPoints", y.fewest())
 	case y.worth(points) > y.cap(total):

@@ -183,7 +183,7 @@ type movementShape struct {
 	RedemptionID     *id        `json:"redemptionId"`
 	CreatedAt        instant    `json:"createdAt"`
 	CreatedBy        *createdBy `json:"createdBy"`
-	Lots             []usedLot  `json:"lots"` // lots that a debit or cancellation changed; else null
+	Lots             []usedLot  `json:"lots"` // lots that a debit, a Release or a cancellation changed; else null
 }
 
 func (v movementShape) appendJSON(b []byte) []byte {
@@ -232,7 +232,7 @@ func newMovementShape(t *txn, m *movement) (movementShape, error) {
 		AvailableFrom: m.AvailFrom, ExpiresAt: m.Expires, Balance: m.Balance,
 		TransactionID: idOrNull(m.Transaction), RedemptionID: idOrNull(m.Redemption), CreatedAt: m.CreatedAt, CreatedBy: by,
 	}
-	if s.Type == typeDebit {
+	if s.Type == typeDebit || m.Category == categoryRelease {
 		s.Lots = []usedLot{}
 	}
 	for _, u := range m.Uses {

@@ -198,7 +198,7 @@ Idempotency-Key: {retry}`, want: 409, code: "redemption_not_cancellable"},
 var notFound = map[string]string{
 	"customer": "customer_not_found", "inactive": "customer_not_found", "solo": "customer_not_found", "pair": "customer_not_found",
 	"sale": "transaction_not_found", "return": "transaction_not_found",
-	"hold": "hold_not_found",
+	"hold":       "hold_not_found",
 	"redemption": "redemption_not_found", "cancelled": "redemption_not_found",
 	"espresso": "reward_not_found", "termo": "reward_not_found", "yate": "reward_not_found", "vale": "reward_not_found",
 	"vip": "segment_not_found", "club": "program_not_found", "sellos": "program_not_found",
