@@ -440,6 +440,24 @@ func (r *replayer) giveBack(m *movement) {
 	}
 }
 
+// release plays the end of a hold: what goes back to lots, and the rest, which the next movement
+// takes.
+func (r *replayer) release(m *movement) {
+	rest := m.Amount
+	for _, u := range m.Uses {
+		left := u.Amount
+		if u.comesBack(m.CreatedAt) {
+			left -= min(max(-r.balance, 0), u.Amount)
+		}
+		rest -= u.Amount
+		r.balance += u.Amount
+		r.fill(u, left, m)
+	}
+	if r.balance += rest; rest < 0 {
+		r.v.problem("%v: %s devuelve más de lo que había", r.what, m.id())
+	}
+}
+
 // fill adds what is left of points that a movement gives back to the lot that they came from.
 func (r *replayer) fill(u use, left decimal, m *movement) {
 	l := r.lot(u.Seq)

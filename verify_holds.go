@@ -6,19 +6,6 @@ import (
 	"slices"
 )
 
-// A heldAgain is a hold as its record says, and what its movements add up to.
-type heldAgain struct {
-	*hold
-	net      decimal   // set aside and not released
-	captured decimal   // by movements
-	begun    *movement // that set the points aside
-	last     uint64    // sequence of the last movement
-	balance  decimal   // after it
-	released instant   // when the last Release was
-	lapsed   bool      // that gave back points whose date had passed
-	inSight  bool      // an account has it among its open ones
-}
-
 // readHolds reads the holds of a customer and its stubs. Most organizations have none.
 func (v *verifier) readHolds(family []*customer) error {
 	v.holds = nil
@@ -136,23 +123,5 @@ func (v *verifier) holdsEnded() {
 		} else if open && h.begun != nil {
 			equal(v, what, ": saldo", h.Balance, h.begun.Balance)
 		}
-	}
-}
-
-// release plays the end of a hold: what goes back to lots, and the rest, which the next movement
-// takes.
-func (r *replayer) release(m *movement) {
-	rest := m.Amount
-	for _, u := range m.Uses {
-		left := u.Amount
-		if u.comesBack(m.CreatedAt) {
-			left -= min(max(-r.balance, 0), u.Amount)
-		}
-		rest -= u.Amount
-		r.balance += u.Amount
-		r.fill(u, left, m)
-	}
-	if r.balance += rest; rest < 0 {
-		r.v.problem("%v: %s devuelve más de lo que había", r.what, m.id())
 	}
 }

@@ -143,6 +143,19 @@ func (f *findings) block(k string) *[bitmapSize]byte {
 	return f.blocks[k]
 }
 
+// A heldAgain is a hold as its record says, and what its movements add up to.
+type heldAgain struct {
+	*hold
+	net      decimal   // set aside and not released
+	captured decimal   // by movements
+	begun    *movement // that set the points aside
+	last     uint64    // sequence of the last movement
+	balance  decimal   // after it
+	released instant   // when the last Release was
+	lapsed   bool      // that gave back points whose date had passed
+	inSight  bool      // an account has it among its open ones
+}
+
 // A verifier works on a part of a verification, on one goroutine.
 type verifier struct {
 	txn *txn
