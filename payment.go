@@ -162,7 +162,7 @@ func (y *salePayment) fields(c *coder) {
 func (s *sale) paymentHolds() bool {
 	y := s.Payment
 	if y == nil || s.Type == typeReturn {
-		return y == nil || y.Step == 0 && min(y.Points, y.Amount, y.Expired) >= 0
+		return y == nil || min(y.Points, y.Amount, y.Expired) >= 0
 	}
 	return y.Points > 0 && y.Amount >= 0 && y.Step > 0 && y.Expired == 0
 }

@@ -184,6 +184,8 @@ type movementShape struct {
 	CreatedAt        instant    `json:"createdAt"`
 	CreatedBy        *createdBy `json:"createdBy"`
 	Lots             []usedLot  `json:"lots"` // lots that a debit, a Release or a cancellation changed; else null
+
+	HoldID *id `json:"holdId,omitempty"` // that it belongs to
 }
 
 func (v movementShape) appendJSON(b []byte) []byte {
@@ -203,6 +205,9 @@ func (v movementShape) appendJSON(b []byte) []byte {
 	b = v.CreatedAt.appendJSON(append(b, `,"createdAt":`...))
 	b = v.CreatedBy.appendJSON(append(b, `,"createdBy":`...))
 	b = appendJSONList(append(b, `,"lots":`...), v.Lots)
+	if v.HoldID != nil {
+		b = v.HoldID.appendJSON(append(b, `,"holdId":`...))
+	}
 	return append(b, '}')
 }
 
@@ -231,6 +236,7 @@ func newMovementShape(t *txn, m *movement) (movementShape, error) {
 		Type: m.movementType(), Category: m.Category, Amount: max(m.Amount, -m.Amount), Comment: orNull(m.Comment),
 		AvailableFrom: m.AvailFrom, ExpiresAt: m.Expires, Balance: m.Balance,
 		TransactionID: idOrNull(m.Transaction), RedemptionID: idOrNull(m.Redemption), CreatedAt: m.CreatedAt, CreatedBy: by,
+		HoldID: idOrNull(m.Hold),
 	}
 	if s.Type == typeDebit || m.Category == categoryRelease {
 		s.Lots = []usedLot{}
