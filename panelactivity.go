@@ -142,7 +142,7 @@ func (r *activityRecords) givers() []giver {
 func (r *activityRecords) selfServed() []selfServed {
 	people := map[id]*selfServed{}
 	for _, m := range r.movements {
-		if m.By.Type != byUser || r.own[m.By.ID] != m.Customer {
+		if m.By.Type != byUser || r.own[m.By.ID] != m.Customer || m.Category == categoryRelease { // which gains nothing
 			continue
 		}
 		if people[m.By.ID] == nil {

@@ -26,6 +26,7 @@ func TestUnusual(t *testing.T) {
 		return &movement{Customer: id{cust}, Amount: decimalOf(amount), Category: category, By: by, CreatedAt: 7}
 	}
 	ofSale := func(m *movement) *movement { m.Transaction = id{7}; return m }
+	ofHold := func(m *movement) *movement { m.Hold = id{7}; return m }
 	linked := sold(5, 2, typeReturn, luis)
 	linked.Previous = id{3}
 	for name, test := range map[string]struct {
@@ -43,6 +44,7 @@ func TestUnusual(t *testing.T) {
 		"points by hand, not those of sales, merges and the system": {
 			activityRecords{movements: []*movement{
 				gave(luis, 1, 30, categoryBonus), gave(luis, 2, 50, "Campaign"), gave(till, 1, 60, categoryBonus), gave(ana, 1, -90, categoryAdjustment),
+				ofHold(gave(ana, 1, -900, categoryHold)), ofHold(gave(ana, 1, 900, categoryRelease)), ofHold(gave(ana, 1, -900, categoryRedemption)),
 				ofSale(gave(ana, 1, 900, categoryPurchase)), gave(ana, 1, 900, categoryMerge), gave(ana, 1, 900, categoryRefund), gave(creator{Type: bySystem}, 1, 900, categoryBonus)}},
 			"busy givers 1:80:2:50:2 9:60:1:60:1 selves returns"},
 		"by the same one in two programs": {
@@ -50,7 +52,8 @@ func TestUnusual(t *testing.T) {
 			"busy givers 1:30:1:30:1 1:5:1:5:1 selves returns"},
 		"a member who is a customer": {
 			activityRecords{own: map[id]id{luis.ID: {4}, ana.ID: {5}}, movements: []*movement{
-				ofSale(gave(luis, 4, 20, categoryPurchase)), ofSale(gave(luis, 4, -80, categoryRedemption)), ofSale(gave(luis, 5, 20, categoryPurchase)), ofSale(gave(till, 4, 20, categoryPurchase))}},
+				ofSale(gave(luis, 4, 20, categoryPurchase)), ofSale(gave(luis, 4, -80, categoryRedemption)), ofSale(gave(luis, 5, 20, categoryPurchase)), ofSale(gave(till, 4, 20, categoryPurchase)),
+				ofHold(gave(luis, 4, 50, categoryRelease))}},
 			"busy givers selves 1:4:2:20 returns"},
 	} {
 		test.records.zone = func(i instant) day { return day(i) }
@@ -108,6 +111,15 @@ func TestActivityBound(t *testing.T) {
 	}
 	if w := r.works(since); len(w) != 1 || w[0].Sales != 3 {
 		t.Errorf("a sale that happened before counts: %+v", w)
+	}
+
+	s.shop.hold(c, "5", leastHold, "")
+	s.shop.pass(3 * oneDay)
+	s.shop.buy(s.shop.customer("luz"), "100")
+	s.shop.pass(oneDay)
+	s.shop.swept() // the release has the moment at which the hold expired
+	if r := ask(s.shop, func(t *txn) (*activityRecords, error) { return recentActivity(t, s.shop.clock-2*86_400_000, 100) }); len(r.sales) != 1 || len(r.movements) != 2 || !r.complete {
+		t.Errorf("with a hold that expired before: %d sales, %d movements, complete %v", len(r.sales), len(r.movements), r.complete)
 	}
 }
 

@@ -578,6 +578,7 @@ var auditTexts = panelTexts{
 	"action.customer.erased":       {"Borró a un cliente", "Erased a customer"},
 	"action.points.added":          {"Dio puntos a mano", "Gave points by hand"},
 	"action.points.deducted":       {"Quitó puntos a mano", "Took points by hand"},
+	"action.points.released":       {"Liberó una retención", "Released a hold"},
 	"action.transaction.created":   {"Registró una venta", "Registered a sale"},
 	"action.transaction.returned":  {"Registró una devolución", "Registered a return"},
 	"action.redemption.created":    {"Canjeó una recompensa", "Redeemed a reward"},

@@ -565,6 +565,100 @@ func TestPanelLots(t *testing.T) {
 	}
 }
 
+// TestPanelHolds: the page of a customer and the till say which points are set aside. Who may move
+// points releases each by the button beside it, and no other one.
+func TestPanelHolds(t *testing.T) {
+	t.Parallel()
+	w := newFormWorld(t)
+	s, names := w.panelShop, w.names
+	parsed := func(name string) id { u, _ := parseID(names[name]); return u }
+	ana, luz := parsed("customerId"), parsed("luz")
+	page, till := w.filled("/panel/clientes/{customerId}"), w.filled("/panel/caja/{customerId}")
+	show := func(as role, path string) string { return s.open(as, path).Body.String() }
+	path := func(of string, hold id) string {
+		return "/panel/clientes/" + of + "/retenciones/" + hold.String() + "/liberar"
+	}
+	if got := s.get(roleOwner, page); got.Code != http.StatusOK {
+		t.Errorf("without holds the page leads to %s", got.Header().Get("Location"))
+	}
+	s.wants("before", show(roleOwner, page), "!etenci", "400 <")
+	s.wants("before, at the till", show(roleCashier, till), "!etenci")
+
+	short := s.shop.hold(ana, "10", leastHold, "")
+	s.shop.pass(time.Second)
+	long := s.shop.hold(ana, "40", mostHold, "Pedido <7>")
+	other := s.shop.hold(luz, "1", mostHold, "")
+	shown := []string{"350 <", "50 en retención", "Pedido &lt;7&gt;", `"n fig">40<`, `"n fig">10<`, "Retención"}
+	s.wants("two holds", show(roleOwner, page), append(shown, path(names["customerId"], short), path(names["customerId"], long), "!"+other.String())...)
+	s.wants("who may only look", show(roleViewer, page), append(shown, "!Liberar", "!/liberar")...)
+	s.wants("at the till", show(roleCashier, till), "350 <", "50 en retención", "!etenciones", "!Liberar", "Retención ·")
+	s.wants("at another's", show(roleCashier, w.filled("/panel/caja/{luz}")), "1 en retención")
+	s.speaks(roleManager, "en")
+	s.wants("in English", show(roleManager, page), "50 on hold", "<h2>Holds</h2>", ">Release</button>", "Hold")
+
+	for _, test := range []struct {
+		reason string
+		as     role
+		path   string
+		code   int
+		texts  []string
+	}{
+		{"a cashier", roleCashier, path(names["customerId"], long), http.StatusForbidden, nil},
+		{"a viewer", roleViewer, path(names["customerId"], long), http.StatusForbidden, nil},
+		{"another customer's", roleOwner, path(names["luz"], long), http.StatusNotFound, []string{"Retención no encontrada"}},
+		{"none", roleOwner, path(names["customerId"], ana), http.StatusNotFound, nil},
+	} {
+		before := s.shop.entries()
+		answer := s.post(test.as, test.path, url.Values{})
+		if answer.Code != test.code || !sameEntries(before, s.shop.entries()) {
+			t.Errorf("%s: %d, want %d", test.reason, answer.Code, test.code)
+		}
+		s.wants(test.reason, answer.Body.String(), test.texts...)
+	}
+
+	before, press := s.shop.entries(), []string{tokenField, s.panel.random(), "_de", "search=ana"}
+	if to := s.led(roleOwner, path(names["customerId"], long), press...); to != page+"?de=search%3Dana" {
+		t.Errorf("it leads to %s", to)
+	}
+	s.led(roleOwner, path(names["customerId"], long), press...)
+	made := auditedSince(t, before, s.shop.entries())
+	if len(made) != 1 || made[0].Action != "points.released" || made[0].Subject != names["customerId"] || len(made[0].Changes) != 2 {
+		t.Errorf("the audit log got %+v", made)
+	}
+	s.wants("one was released", show(roleOwner, page), "390 <", "10 en retención", "Liberación de una retención", "!"+long.String(), short.String())
+	answer := s.post(roleOwner, path(names["customerId"], long), url.Values{})
+	if answer.Code != http.StatusConflict {
+		t.Errorf("once more: %d", answer.Code)
+	}
+	s.wants("once more", answer.Body.String(), `role="alert"`, "La retención ya terminó", path(names["customerId"], short))
+	s.shop.pass(leastHold * time.Second)
+	answer = s.post(roleOwner, path(names["customerId"], short), url.Values{})
+	if answer.Code != http.StatusConflict {
+		t.Errorf("one that has expired: %d", answer.Code)
+	}
+	s.wants("one that has expired", answer.Body.String(), "La retención ya terminó", "400 <", "!/liberar", "!en retención")
+
+	part := s.shop.hold(ana, "5", usualHold, "")
+	must(s.shop, func(t *txn) (any, error) { return t.points.capture(part, dec("2")) })
+	s.wants("one that was captured", show(roleOwner, page), "398 <", "Cobro de una retención", "!en retención")
+	must(s.shop, func(t *txn) (any, error) { return t.points.release(other) })
+	mine := s.shop.hold(luz, "3", usualHold, "")
+	s.shop.merged(luz, ana)
+	s.wants("one that a merge moved", show(roleOwner, page), "3 en retención", path(names["customerId"], mine))
+	s.led(roleOwner, path(names["customerId"], mine))
+	s.shop.verified()
+}
+
+// TestPanelCategories: every movement has a name in the panel.
+func TestPanelCategories(t *testing.T) {
+	t.Parallel()
+	for _, category := range allCategories {
+		if !hasText("category." + category) {
+			t.Errorf("%s has none", category)
+		}
+	}
+}
+
 // TestPanelReturnSays: the review of a return by item says how many points it takes and which
 // balance it leaves, and it takes those.
 // Panel check 39.

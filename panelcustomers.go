@@ -39,8 +39,28 @@ func customerForms() []panelForm {
 		{path: one + "/editar", need: "customers:edit", from: one + "/editar", members: patch, handle: patchCustomer, done: back},
 		{path: one + "/puntos/dar", need: "points:write", from: one + "/puntos", members: byHand, handle: addPoints, action: "points.added", about: "customerId", done: back},
 		{path: one + "/puntos/quitar", need: "points:write", from: one + "/puntos", members: byHand[:3], handle: deductPoints, action: "points.deducted", about: "customerId", done: back},
+		{path: one + "/retenciones/{holdId}/liberar", need: "points:write", from: one, handle: releaseShown, action: "points.released", about: "customerId", done: back},
 		{path: one + "/unir", need: "customers:erase", from: one + "/unir", members: []formMember{{name: "from"}}, handle: mergeCustomers, done: back},
 		{path: one + "/borrar", need: "customers:erase", from: one + "/borrar", members: []formMember{{name: "confirm"}}, handle: eraseCustomer, done: back},
+	}
+}
+
+// releaseShown releases the hold that the path of its form names, of the customer that the path names.
+func releaseShown(r *request) action {
+	release := releaseHold(r)
+	return func(t *txn) (any, error) {
+		h, err := t.points.hold(r.pathID("holdId"))
+		if err != nil {
+			return nil, err
+		}
+		owner, err := t.merges.ownerID(h.Customer)
+		if err != nil {
+			return nil, err
+		}
+		if owner != r.pathID("customerId") {
+			return nil, newError(codeHoldNotFound)
+		}
+		return release(t)
 	}
 }
 
@@ -134,6 +154,7 @@ type customerView struct {
 	Currencies  map[id]string // of the programs, if there are several
 	Others      []otherBalance
 	Lists       []programLink // of movements, by program, if there are several
+	Holds       []holdShape   // the open ones
 	Lots        []lotRow      // of the program whose movements are listed
 	Movements   []movementShape
 	Pager       pagerView
@@ -197,6 +218,7 @@ func lotRows(t *txn, customer id, p *program) (list []lotRow, err error) {
 // An otherBalance is what a customer has in another program than its own.
 type otherBalance struct {
 	customerProgram
+	Held     decimal
 	Currency string
 }
 
@@ -209,8 +231,9 @@ func (view *customerView) showPrograms(cfg *config, shown id) {
 		if len(view.Customer.Programs) > 1 {
 			view.Currencies[p.LoyaltyProgramID] = currency
 		}
-		if i > 0 && (p.Balance != 0 || p.PendingBalance != 0 || p.LifetimePoints != 0) {
-			view.Others = append(view.Others, otherBalance{p, currency})
+		held := view.Held(p.LoyaltyProgramID)
+		if i > 0 && (p.Balance != 0 || p.PendingBalance != 0 || p.LifetimePoints != 0 || held != 0) {
+			view.Others = append(view.Others, otherBalance{p, held, currency})
 		}
 	}
 	if len(view.Others) == 0 {
@@ -224,6 +247,23 @@ func (view *customerView) showPrograms(cfg *config, shown id) {
 	for _, other := range view.Others {
 		list(other.LoyaltyProgramID, other.Currency)
 	}
+}
+
+// showHolds fills in the open holds, in the order in which they expire.
+func (view *customerView) showHolds(t *txn) error {
+	for _, o := range view.holds {
+		h, err := t.points.holdAt(o.ID)
+		if err != nil {
+			return err
+		}
+		shape, err := newHoldShape(t, h)
+		if err != nil {
+			return err
+		}
+		view.Holds = append(view.Holds, shape)
+	}
+	slices.SortStableFunc(view.Holds, func(a, b holdShape) int { return cmp.Compare(a.ExpiresAt, b.ExpiresAt) })
+	return nil
 }
 
 func customerPage(v *panelRequest) (any, fillFunc) {
@@ -242,6 +282,15 @@ func customerPage(v *panelRequest) (any, fillFunc) {
 		if view.Customer.Status == statusMerged { // nothing is left here
 			v.leadsTo = "/panel/clientes/" + view.Customer.MergedInto.String()
 			return nil
+		}
+		if err := view.showHolds(t); err != nil {
+			return err
+		}
+		if len(view.Holds) > 0 && v.may("points:write") { // each is a form
+			if to, ok := v.needToken(); !ok {
+				v.leadsTo = to.to
+				return nil
+			}
 		}
 		moved, err := resultOf[appendedList[movementShape]](t, movements)
 		if err != nil {
@@ -535,6 +584,9 @@ var customerTexts = panelTexts{
 	"customer.erase":              {"Borrar", "Erase"},
 	"customer.till":               {"A la caja", "To the till"},
 	"customer.movements":          {"Movimientos", "Movements"},
+	"customer.holds":              {"Retenciones", "Holds"},
+	"customer.holds.until":        {"Hasta", "Until"},
+	"customer.holds.release":      {"Liberar", "Release"},
 	"customer.lots":               {"Qué vence y cuándo", "What expires, and when"},
 	"customer.lots.pending":       {"pendientes hasta esa fecha", "pending until then"},
 	"customer.sales":              {"Últimas ventas", "Latest sales"},
@@ -547,12 +599,24 @@ var customerTexts = panelTexts{
 	"customer.nothing":            {"Nada todavía.", "Nothing yet."},
 	"category.Purchase":           {"Compra", "Purchase"},
 	"category.Bonus":              {"Regalo", "Bonus"},
+	"category.Referral":           {"Recomendación", "Referral"},
+	"category.Campaign":           {"Campaña", "Campaign"},
+	"category.Loyalty":            {"Lealtad", "Loyalty"},
+	"category.Refund":             {"Canje cancelado", "Cancelled redemption"},
+	"category.Interest":           {"Intereses", "Interest"},
+	"category.AdminBonus":         {"Regalo de la administración", "Bonus by the administration"},
 	"category.Adjustment":         {"Ajuste", "Adjustment"},
 	"category.Redemption":         {"Canje", "Redemption"},
-	"category.Return":             {"Devolución", "Return"},
+	"category.Redemption.held":    {"Cobro de una retención", "Capture of a hold"},
+	"category.Fee":                {"Cuota", "Fee"},
+	"category.Penalty":            {"Penalización", "Penalty"},
+	"category.AdminDeduction":     {"Descuento de la administración", "Deduction by the administration"},
+	"category.Exchange":           {"Intercambio", "Exchange"},
 	"category.Expiration":         {"Vencimiento", "Expiry"},
-	"category.Refund":             {"Canje cancelado", "Cancelled redemption"},
+	"category.Return":             {"Devolución", "Return"},
 	"category.Merge":              {"Unión con otro cliente", "Merge with another customer"},
+	"category.Hold":               {"Retención", "Hold"},
+	"category.Release":            {"Liberación de una retención", "Release of a hold"},
 	"by.Key":                      {"Clave de API", "API key"},
 	"by.User":                     {"Persona del equipo", "Somebody of the team"},
 	"by.Import":                   {"Importación", "Import"},

@@ -338,8 +338,14 @@ func (v *panelRequest) commit(f *panelForm, req *request, act action) (givenAnsw
 // movedBy is what the audit log keeps of points that were moved by hand: how many, and of which
 // program.
 func movedBy(value any) []change {
-	if m, is := bodyIn(value).(movementShape); is {
-		return []change{{"amount", nil, m.Amount}, {"loyaltyProgramId", nil, m.LoyaltyProgramID}}
+	moved := func(amount decimal, program id) []change {
+		return []change{{"amount", nil, amount}, {"loyaltyProgramId", nil, program}}
+	}
+	switch shape := bodyIn(value).(type) {
+	case movementShape:
+		return moved(shape.Amount, shape.LoyaltyProgramID)
+	case holdShape:
+		return moved(shape.Amount, shape.LoyaltyProgramID)
 	}
 	return nil
 }

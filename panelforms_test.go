@@ -189,10 +189,11 @@ var goodForms = map[string]goodForm{
 	"/panel/clientes/nuevo": {post: of("firstName", "Eva", "lastName", "Sol", "email", "EVA@example.com", "externalId", "M-7"), api: `POST /customers {"firstName":"Eva","lastName":"Sol","email":"EVA@example.com","externalId":"M-7"}`},
 	"/panel/clientes/{customerId}/editar": {post: of("firstName", "Anita", "lastName", "", "email", "ana@example.com", "phoneNumber", "", "birthDate", "1988-12-01", "externalId", "", "status", "Inactive"),
 		api: `PATCH /customers/{customerId} {"firstName":"Anita","lastName":null,"email":"ana@example.com","phoneNumber":null,"birthDate":"1988-12-01","externalId":null,"status":"Inactive"}`},
-	"/panel/clientes/{customerId}/puntos/dar":    {post: of("amount", "12.5", "comment", "Por la espera", "expiresAt", "2026-12-31"), api: `POST /points/customers/{customerId}/add {"amount":12.5,"comment":"Por la espera","expiresAt":"2026-12-31"}`},
-	"/panel/clientes/{customerId}/puntos/quitar": {post: of("amount", "12", "comment", "Por error"), api: `POST /points/customers/{customerId}/deduct {"amount":12,"comment":"Por error"}`},
-	"/panel/clientes/{customerId}/unir":          {post: of("from", "{luz}"), api: `POST /customers/{customerId}/merge {"from":"{luz}"}`},
-	"/panel/clientes/{customerId}/borrar":        {post: of("confirm", "ERASE"), api: `POST /customers/{customerId}/erase {"confirm":"ERASE"}`},
+	"/panel/clientes/{customerId}/puntos/dar":                   {post: of("amount", "12.5", "comment", "Por la espera", "expiresAt", "2026-12-31"), api: `POST /points/customers/{customerId}/add {"amount":12.5,"comment":"Por la espera","expiresAt":"2026-12-31"}`},
+	"/panel/clientes/{customerId}/puntos/quitar":                {post: of("amount", "12", "comment", "Por error"), api: `POST /points/customers/{customerId}/deduct {"amount":12,"comment":"Por error"}`},
+	"/panel/clientes/{customerId}/retenciones/{holdId}/liberar": {prepare: (*formWorld).haveHold, api: `POST /points/holds/{holdId}/release`},
+	"/panel/clientes/{customerId}/unir":                         {post: of("from", "{luz}"), api: `POST /customers/{customerId}/merge {"from":"{luz}"}`},
+	"/panel/clientes/{customerId}/borrar":                       {post: of("confirm", "ERASE"), api: `POST /customers/{customerId}/erase {"confirm":"ERASE"}`},
 	"/panel/ventas/{transactionId}/devolucion": {post: of("customerId", "{customerId}", "items[0].sku", "A", "items[0].price", "2500", "items[0].quantity", "1", "comment", "Frío"),
 		api: `POST /transactions {"customerId":"{customerId}","type":"Return","totalAmount":2500,"originalTransactionId":"{transactionId}","comment":"Frío","items":[{"sku":"A","price":2500,"quantity":1}]}`},
 	"/panel/canjes/{redemptionId}/uso":      {post: of("code", "{code}"), api: `POST /redemptions/use {"code":"{code}"}`},
@@ -321,6 +322,15 @@ func (s *panelShop) offeredCode(as role, token string) string {
 
 func (w *formWorld) knowCode() {
 	w.names["totp"] = hotp([]byte("12345678901234567890"), uint64(w.panelShop.shop.clock/totpStep), totpDigits)
+}
+
+// haveHold sets points of Ana aside.
+func (w *formWorld) haveHold() {
+	ana, ok := parseID(w.names["customerId"])
+	if !ok {
+		w.panelShop.shop.Fatal(w.names)
+	}
+	w.names["holdId"] = w.panelShop.shop.hold(ana, "40", usualHold, "").String()
 }
 
 // haveFactor gives the owner a second factor.

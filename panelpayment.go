@@ -113,11 +113,13 @@ func (f *pageData) PaidBack(s saleShape) string {
 	return f.T("payment.back.none", money)
 }
 
-// MovementName says what moved points. A payment is no redemption of a reward.
+// MovementName says what moved points. Neither a payment nor a capture is a redemption of a reward.
 func (f *pageData) MovementName(m movementShape) string {
 	name := "category." + m.Category
 	if paid := name + ".paid"; m.TransactionID != nil && f.Lang.has(paid) {
 		name = paid
+	} else if held := name + ".held"; m.HoldID != nil && f.Lang.has(held) {
+		name = held
 	}
 	return f.T(name)
 }

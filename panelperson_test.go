@@ -33,6 +33,7 @@ func TestWorks(t *testing.T) {
 	redeemed := func(m *movement) { m.Redemption = id{3} }
 	givenBack := func(m *movement) { m.Redemption, m.Uses = id{3}, []use{{}} }
 	ofSale := func(m *movement) { m.Transaction = id{3} }
+	ofHold := func(m *movement) { m.Hold = id{3} }
 	for reason, test := range map[string]struct {
 		records activityRecords
 		want    []string
@@ -50,8 +51,9 @@ func TestWorks(t *testing.T) {
 			moved(luis, 1, 30, categoryBonus, nil), moved(luis, 2, 60, "Campaign", nil), moved(luis, 1, 20, categoryBonus, nil), moved(luis, 1, -5, categoryAdjustment, nil),
 			moved(luis, 1, 3, categoryBonus, func(m *movement) { m.Program = 2 })}},
 			[]string{"1: 0 0 0 0 0 0 | 0:110-5*3 2:3-0*1 | 2:0:60 1:0:50 1:2:3"}},
-		"what a sale, the clock, a merge and a sign-up do is not by hand": {activityRecords{welcomes: map[uint64]bool{8: true}, movements: []*movement{
+		"what a sale, a hold, the clock, a merge and a sign-up do is not by hand": {activityRecords{welcomes: map[uint64]bool{8: true}, movements: []*movement{
 			moved(luis, 1, 30, categoryPurchase, ofSale), moved(luis, 1, -3, categoryReturn, ofSale), moved(creator{Type: bySystem}, 1, -3, categoryExpiration, nil),
+			moved(till, 1, -9, categoryHold, ofHold), moved(luis, 1, 9, categoryRelease, ofHold), moved(luis, 1, -4, categoryRedemption, ofHold),
 			moved(luis, 1, 3, categoryMerge, nil), moved(luis, 1, -3, categoryMerge, nil), moved(luis, 1, 50, categoryBonus, func(m *movement) { m.Seq = 8 })}}, nil},
 	} {
 		var got []string

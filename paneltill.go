@@ -145,10 +145,15 @@ type TillHead struct {
 	Contact  string
 	Program  string // the currency of the customer's own program
 	units    map[id]string
+	holds    []openHold // of all programs
+	held     map[id]decimal
 }
 
 // Unit is the currency of a program.
 func (h TillHead) Unit(program id) string { return h.units[program] }
+
+// Held is how many points of a program are set aside.
+func (h TillHead) Held(program id) decimal { return h.held[program] }
 
 // balance is what the customer has in a program.
 func (h *TillHead) balance(program id) decimal {
@@ -171,9 +176,17 @@ func (v *panelRequest) head(h *TillHead) fillFunc {
 			return err
 		}
 		h.Contact = v.contact(c)
-		h.units = map[id]string{}
+		h.units, h.held = map[id]string{}, map[id]decimal{}
 		for _, p := range t.cfg.Programs {
 			h.units[p.ID] = p.Currency
+		}
+		for _, in := range h.Customer.Programs {
+			a, err := t.points.account(c, t.cfg.program(in.LoyaltyProgramID))
+			if err != nil {
+				return err
+			}
+			h.holds = append(h.holds, a.Holds...)
+			h.held[in.LoyaltyProgramID] = a.held()
 		}
 		h.Program = h.Unit(h.Customer.LoyaltyProgramID)
 		return nil
@@ -426,6 +439,7 @@ var tillTexts = panelTexts{
 	"till.next":                      {"Siguiente cliente", "Next customer"},
 	"till.pending":                   {"%s pendientes", "%s pending"},
 	"till.pending.one":               {"1 pendiente", "1 pending"},
+	"till.held":                      {"%s en retención", "%s on hold"},
 	"till.expiring":                  {"%s vencen el %s", "%s expire on %s"},
 	"till.expiring.one":              {"1 vence el %s", "1 expires on %s"},
 	"till.tier.next":                 {"faltan %s %s para %s", "%s %s to %s"},
@@ -514,28 +528,38 @@ func (f *pageData) Head(h TillHead) headView {
 		v.Next = f.Counted("till.tier.next", f.Number(*c.PointsToNextTier), h.Program, *c.NextTierName)
 	}
 	for _, p := range c.Programs {
-		if p.LoyaltyProgramID != c.LoyaltyProgramID && (p.Balance != 0 || p.PendingBalance != 0) {
-			other := f.Points(p.Balance, h.Unit(p.LoyaltyProgramID))
-			if p.PendingBalance != 0 {
-				other += " · " + f.Counted("till.pending", f.Number(p.PendingBalance))
-			}
-			v.Others = append(v.Others, other)
+		if aside := f.Aside(p.PendingBalance, h.Held(p.LoyaltyProgramID)); p.LoyaltyProgramID != c.LoyaltyProgramID && (p.Balance != 0 || aside != "") {
+			v.Others = append(v.Others, joined(f.Points(p.Balance, h.Unit(p.LoyaltyProgramID)), aside))
 		}
 	}
-	var about []string
-	if c.PendingBalance != 0 {
-		about = append(about, f.Counted("till.pending", f.Number(c.PendingBalance)))
-	}
+	about := []string{f.Aside(c.PendingBalance, h.Held(c.LoyaltyProgramID))}
 	for _, e := range c.ExpiringPoints {
 		if e.ExpiresAt <= f.request.request.now+soon {
 			about = append(about, f.Counted("till.expiring", f.Number(e.Amount), f.Date(e.ExpiresAt)))
 		}
 	}
-	v.Soon = strings.Join(about, " · ")
+	v.Soon = joined(about...)
 	if c.Status != statusActive {
 		v.Inactive = f.T("till.inactive")
 	}
 	return v
+}
+
+// Aside says how many points are not in a balance: those that are pending, and those that are set aside.
+func (f *pageData) Aside(pending, held decimal) string {
+	var list [2]string
+	if pending != 0 {
+		list[0] = f.Counted("till.pending", f.Number(pending))
+	}
+	if held != 0 {
+		list[1] = f.T("till.held", f.Number(held))
+	}
+	return joined(list[:]...)
+}
+
+// joined puts together what is not "".
+func joined(list ...string) string {
+	return strings.Join(slices.DeleteFunc(list, func(s string) bool { return s == "" }), " · ")
 }
 
 // Cost is what a reward costs, with the currency where it is not the customer's own.

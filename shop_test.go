@@ -331,6 +331,18 @@ func (s *shop) move(cust id, m *movement) (movementShape, error) {
 	})
 }
 
+// hold sets points aside.
+func (s *shop) hold(cust id, amount string, seconds int, comment string) id {
+	s.Helper()
+	return must(s, func(t *txn) (id, error) {
+		h, err := t.points.place(newHold{Customer: cust, Amount: dec(amount), Seconds: seconds, Comment: comment})
+		if err != nil {
+			return id{}, err
+		}
+		return h.ID, nil
+	})
+}
+
 // sell registers a sale: a purchase, unless in.Type says that it is a return.
 func (s *shop) sell(in newSale) (*sale, error) {
 	if in.Type == "" {
