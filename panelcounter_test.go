@@ -643,7 +643,7 @@ func TestPanelHolds(t *testing.T) {
 	s.wants("one that was captured", show(roleOwner, page), "398 <", "Cobro de una retención", "!en retención")
 	must(s.shop, func(t *txn) (any, error) { return t.points.release(other) })
 	mine := s.shop.hold(luz, "3", usualHold, "")
-	s.shop.merged(luz, ana)
+	s.shop.merged(ana, luz)
 	s.wants("one that a merge moved", show(roleOwner, page), "3 en retención", path(names["customerId"], mine))
 	s.led(roleOwner, path(names["customerId"], mine))
 	s.shop.verified()

@@ -191,7 +191,7 @@ var goodForms = map[string]goodForm{
 		api: `PATCH /customers/{customerId} {"firstName":"Anita","lastName":null,"email":"ana@example.com","phoneNumber":null,"birthDate":"1988-12-01","externalId":null,"status":"Inactive"}`},
 	"/panel/clientes/{customerId}/puntos/dar":                   {post: of("amount", "12.5", "comment", "Por la espera", "expiresAt", "2026-12-31"), api: `POST /points/customers/{customerId}/add {"amount":12.5,"comment":"Por la espera","expiresAt":"2026-12-31"}`},
 	"/panel/clientes/{customerId}/puntos/quitar":                {post: of("amount", "12", "comment", "Por error"), api: `POST /points/customers/{customerId}/deduct {"amount":12,"comment":"Por error"}`},
-	"/panel/clientes/{customerId}/retenciones/{holdId}/liberar": {prepare: (*formWorld).haveHold, api: `POST /points/holds/{holdId}/release`},
+	"/panel/clientes/{customerId}/retenciones/{holdId}/liberar": {prepare: (*formWorld).haveHold, api: `POST /points/holds/{holdId}/release {}`},
 	"/panel/clientes/{customerId}/unir":                         {post: of("from", "{luz}"), api: `POST /customers/{customerId}/merge {"from":"{luz}"}`},
 	"/panel/clientes/{customerId}/borrar":                       {post: of("confirm", "ERASE"), api: `POST /customers/{customerId}/erase {"confirm":"ERASE"}`},
 	"/panel/ventas/{transactionId}/devolucion": {post: of("customerId", "{customerId}", "items[0].sku", "A", "items[0].price", "2500", "items[0].quantity", "1", "comment", "Frío"),
