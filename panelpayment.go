@@ -93,7 +93,11 @@ func (f *pageData) PaidUnit(y *paymentShape) string {
 
 // PaidPoints are the points that paid; of a return, those that came back.
 func (f *pageData) PaidPoints(y *paymentShape) string {
-	return f.Points(max(y.Points, -y.Points-y.PointsExpired), f.PaidUnit(y))
+	points := f.Points(max(y.Points, -y.Points-y.PointsExpired), f.PaidUnit(y))
+	if y.ofHold && y.Points > 0 {
+		return f.T("payment.held", points)
+	}
+	return points
 }
 
 // PaidExpired are the points of a return's payment that did not come back; "" if all did.
@@ -130,6 +134,7 @@ var paymentTexts = panelTexts{
 	"error.required.pay.points": {"Marca la casilla para pagar con puntos, o deja este campo en blanco", "Check the box to pay with points, or leave this field blank"},
 	"field.pay":                 {"Pagar con puntos", "Paying with points"},
 	"payment.paid":              {"Pagó %s con %s.", "Paid %s with %s."},
+	"payment.held":              {"%s de una retención", "%s of a hold"},
 	"payment.due":               {"Por cobrar: %s", "To collect: %s"},
 	"payment.back":              {"Vuelven %s %s a su saldo; entrega %s", "%s %s back on the balance; hand over %s"},
 	"payment.back.one":          {"Vuelve 1 %s a su saldo; entrega %s", "1 %s back on the balance; hand over %s"},

@@ -654,6 +654,12 @@ func TestTillPays(t *testing.T) {
 		t.Errorf("%d sales by the button", got-n)
 	}
 	s.wants("the button", page(paid), "Pagó 12.00 MXN con 120 Lunas. Por cobrar: 12.00 MXN")
+	s.shop.buy(luz, "100")
+	held := s.shop.hold(luz, "50", usualHold, "")
+	ofHold, err := s.shop.sell(newSale{Customer: luz, Total: dec("100"), Pay: &newPayment{Hold: &held}})
+	s.shop.ok(err)
+	s.wants("paid from a hold", page("/panel/caja/"+luz.String()+"/venta/"+ofHold.ID.String()), "Pagó 5.00 MXN con 50 Lunas de una retención. Por cobrar: 95.00 MXN")
+	s.wants("a customer whose hold was captured", page("/panel/caja/"+luz.String()), "Pago de una compra", "Liberación de una retención")
 	s.shop.verified()
 
 	v := &panelRequest{member: &member{role: roleViewer}, posted: object{{"pay", "170"}}}

@@ -38,6 +38,8 @@ type paymentShape struct {
 	Amount           decimal `json:"amount"`
 	MovementID       *id     `json:"movementId"`    // null: no points came back
 	PointsExpired    decimal `json:"pointsExpired"` // that did not come back
+
+	ofHold bool // for the panel
 }
 
 func (v *paymentShape) appendJSON(b []byte) []byte {
@@ -59,7 +61,7 @@ func newPaymentShape(t *txn, s *sale) *paymentShape {
 		return nil
 	}
 	points, amount := s.paid()
-	shape := &paymentShape{LoyaltyProgramID: t.cfg.programNumber(y.Program).ID, Points: points, Amount: amount, PointsExpired: y.Expired}
+	shape := &paymentShape{LoyaltyProgramID: t.cfg.programNumber(y.Program).ID, Points: points, Amount: amount, PointsExpired: y.Expired, ofHold: y.Hold != (id{})}
 	if y.Movement != 0 {
 		shape.MovementID = new(movementID(s.Customer, y.Movement))
 	}
