@@ -48,7 +48,7 @@ var packedWords = []string{
 
 	"redemptions",
 
-	"payment", "amountDue",
+	"payment", "amountDue", "holdId",
 }
 
 var packedPlaces = func() map[string]byte {

@@ -208,10 +208,20 @@ func unknownOf(text string, known map[string][]string) (unknown []string, rows m
 				}
 			}
 			if m.name == "transactions" && known["transactions"] != nil {
-				row, _ := unknownOf(element, map[string][]string{"": known["transactions"], "items": known["transactions.items"]})
+				row, _ := unknownOf(element, map[string][]string{"": known["transactions"], "items": known["transactions.items"], "pay": known["transactions.pay"]})
 				if len(row) > 0 {
 					rows[i] = row[:min(len(row), maxRowFaults)]
 				}
+			}
+		}
+	}
+	for _, m := range members {
+		if m.name != "pay" || known["pay"] == nil {
+			continue
+		}
+		for _, one := range orderedMembers(m.value) {
+			if !slices.Contains(known["pay"], one.name) {
+				unknown = append(unknown, "pay."+shownName(one.name))
 			}
 		}
 	}

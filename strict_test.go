@@ -46,8 +46,11 @@ func (d *apiDoc) bodyNames(s *docSchema, at string, names map[string][]string) {
 	_, _, s = d.plain(s)
 	names[at] = slices.Sorted(maps.Keys(s.Properties))
 	for name, property := range s.Properties {
-		if kind, _, property := d.plain(property); kind == "array" {
+		switch kind, _, property := d.plain(property); {
+		case kind == "array":
 			d.bodyNames(property.Items, strings.TrimPrefix(at+"."+name, "."), names)
+		case len(property.Properties) > 0:
+			d.bodyNames(property, strings.TrimPrefix(at+"."+name, "."), names)
 		}
 	}
 }
@@ -77,7 +80,11 @@ func newStrictRequest(rt route, key, query, body string) *http.Request {
 func bodyWith(at, members string) string {
 	body := "{" + members + "}"
 	for lists := strings.FieldsFunc(at, func(r rune) bool { return r == '.' }); len(lists) > 0; lists = lists[:len(lists)-1] {
-		body = fmt.Sprintf(`{%q:[%s]}`, lists[len(lists)-1], body)
+		last := lists[len(lists)-1]
+		if last != "pay" { // an object; the others are lists
+			body = "[" + body + "]"
+		}
+		body = fmt.Sprintf(`{%q:%s}`, last, body)
 	}
 	return body
 }
