@@ -207,8 +207,11 @@ func TestStrictMisspellings(t *testing.T) {
 			if strings.HasPrefix(at, "transactions") {
 				most = maxRowFaults
 			}
-			if at == "items" || at == "transactions.items" {
+			switch at {
+			case "items", "transactions.items":
 				place = "items[0]."
+			case "pay", "transactions.pay":
+				place = "pay."
 			}
 			for _, name := range known {
 				for some := range slices.Chunk(wrongs(name, known), most) {

@@ -48,7 +48,7 @@ type street struct {
 const streetDocument = `{"organization": {"slug": "%[1]s", "name": "Café Gemelo", "plan": {"name": "Pro", "apiAccess": true},
 	"profile": {"country": "MX"}, "settings": {"timezone": "America/Mexico_City", "currency": "MXN"}},
 "programs": [
-	{"key": "club", "name": "Club", "default": true, "tiers": [{"name": "Bronce", "threshold": 0}, {"name": "Plata", "threshold": 100}],
+	{"key": "club", "name": "Club", "default": true, "payment": {"points": 10, "amount": 1}, "tiers": [{"name": "Bronce", "threshold": 0}, {"name": "Plata", "threshold": 100}],
 	 "rules": [{"key": "base", "name": "1 por $10", "per": {"amount": 10, "points": 1}}, {"key": "hola", "name": "Hola", "on": "Signup", "points": 50}]},
 	{"key": "sellos", "name": "Sellos"}],
 "rewards": [
