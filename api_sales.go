@@ -129,9 +129,7 @@ func (r *request) payment(saleType string) *newPayment {
 	}
 	if u, given := pay.id("hold"); given {
 		in.Hold = &u
-		if forms == 0 {
-			forms++
-		}
+		forms = max(forms, 1) // alone it is a form; beside points or an amount it says whose they are
 	}
 	if u, given := pay.id("loyaltyProgramId"); given {
 		in.Program = &u

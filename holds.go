@@ -348,11 +348,11 @@ func (pt *pointsTxn) closeHold(a *account, h *hold, end holdEnd) (taken *movemen
 	if end.state == holdExpired {
 		back.By = creator{Type: bySystem}
 	}
-	lapsed, err := pt.putBack(a, rest, back)
+	lapsed, err := pt.putBack(a, h, rest, back)
 	if err != nil {
 		return nil, err
 	}
-	a.Balance += end.captured
+	a.Balance += end.captured // the Release is of all; the Redemption takes this part again
 	if err := pt.record(a, back); err != nil {
 		return nil, err
 	}
@@ -363,8 +363,10 @@ func (pt *pointsTxn) closeHold(a *account, h *hold, end holdEnd) (taken *movemen
 			return nil, err
 		}
 	}
-	if err := pt.expire(a, end.at, lapsed); err != nil {
-		return nil, err
+	for some := range slices.Chunk(lapsed, maxUses) {
+		if err := pt.expire(a, end.at, some); err != nil {
+			return nil, err
+		}
 	}
 	h.State, h.Captured, h.ClosedAt, h.Sale, h.Balance = end.state, end.captured, end.at, end.sale, a.Balance
 	if err := pt.emitHold(eventPointsReleased, h); err != nil {
@@ -392,8 +394,8 @@ func splitUses(uses []use, points decimal) (first, rest []use) {
 
 // putBack gives held points back to their lots, as the Uses of m say then: first those that live,
 // which pay a debt, and then those whose date has passed. It returns the lots of these, which are
-// to expire at once.
-func (pt *pointsTxn) putBack(a *account, uses []use, m *movement) (lapsed []*lot, err error) {
+// to expire at once. It announces points whose notice came while they were held.
+func (pt *pointsTxn) putBack(a *account, h *hold, uses []use, m *movement) (lapsed []*lot, err error) {
 	for _, living := range []bool{true, false} {
 		for _, u := range uses {
 			if u.comesBack(m.CreatedAt) != living {
@@ -412,6 +414,11 @@ func (pt *pointsTxn) putBack(a *account, uses []use, m *movement) (lapsed []*lot
 			a.Balance += u.Amount
 			if err := pt.changeLot(a, l, u.Amount-debt); err != nil {
 				return nil, err
+			}
+			if notice := u.Expires - noticeTime; living && h.CreatedAt < notice && notice <= m.CreatedAt && u.Amount > debt {
+				if err := pt.tellOf(a, expiring{u.Amount - debt, u.Expires}); err != nil {
+					return nil, err
+				}
 			}
 			m.Uses = append(m.Uses, u)
 		}

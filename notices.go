@@ -44,10 +44,15 @@ func (pt *pointsTxn) tellExpiring(a *account) error {
 		}
 		e := list[0]
 		if e.ExpiresAt > pt.t.began { // not long ago, as of an old sale that is imported
-			if err := pt.t.feed.emit(eventPointsExpiring, a.customer.Number, uint64(a.program.Number), uint64(e.ExpiresAt), uint64(e.Amount)); err != nil {
+			if err := pt.tellOf(a, e); err != nil {
 				return err
 			}
 		}
 		from = e.ExpiresAt + 1
 	}
+}
+
+// tellOf announces points.
+func (pt *pointsTxn) tellOf(a *account, e expiring) error {
+	return pt.t.feed.emit(eventPointsExpiring, a.customer.Number, uint64(a.program.Number), uint64(e.ExpiresAt), uint64(e.Amount))
 }

@@ -20,6 +20,7 @@ type payTerms struct {
 	least          decimal // what the program asks for at least
 	percent        decimal // of a purchase's total, at most
 	step           decimal // points are used in multiples of it
+	decimals       int     // of amounts
 	cent           decimal // amounts are multiples of it
 }
 
@@ -29,7 +30,7 @@ func (c *config) payTerms(p *program) (y payTerms, ok bool) {
 	if doc == nil {
 		return y, false
 	}
-	y = payTerms{doc.Points, doc.Amount, doc.MinPoints, decimalOf(100), doc.Step, unit(c.amountDecimals())}
+	y = payTerms{doc.Points, doc.Amount, doc.MinPoints, decimalOf(100), doc.Step, c.amountDecimals(), unit(c.amountDecimals())}
 	if doc.MaxPercent != nil {
 		y.percent = *doc.MaxPercent
 	}
@@ -39,7 +40,7 @@ func (c *config) payTerms(p *program) (y payTerms, ok bool) {
 	return y, true
 }
 
-// multipleOf rounds a number that is not negative to a multiple of step; maxDecimal if that is
+// multipleOf rounds a number that is not negative to a multiple of step, the largest one if that is
 // out of range.
 func multipleOf(step decimal, f fraction, up bool) decimal {
 	r := f.quo(step.fraction()).rat()
@@ -47,8 +48,8 @@ func multipleOf(step decimal, f fraction, up bool) decimal {
 	if up && rest.Sign() > 0 {
 		n.Add(n, big.NewInt(1))
 	}
-	if n.Cmp(big.NewInt(int64(maxDecimal/step))) > 0 {
-		return maxDecimal
+	if most := big.NewInt(int64(maxDecimal / step)); n.Cmp(most) > 0 {
+		n = most
 	}
 	return decimal(n.Int64()) * step
 }
@@ -60,8 +61,7 @@ func (y *payTerms) worth(points decimal) decimal {
 
 // price is the fewest points that are worth an amount, or more where they come in steps.
 func (y *payTerms) price(amount decimal) decimal {
-	cents := multipleOf(y.cent, amount.fraction(), true)
-	return multipleOf(y.step, cents.fraction().mul(y.points.fraction()).quo(y.amount.fraction()), true)
+	return multipleOf(y.step, amount.fraction().mul(y.points.fraction()).quo(y.amount.fraction()), true)
 }
 
 // fewest is the fewest points that can be used: what the program asks for, and what is worth
@@ -70,17 +70,17 @@ func (y *payTerms) fewest() decimal {
 	return max(multipleOf(y.step, y.least.fraction(), true), y.price(y.cent))
 }
 
-// cap is the highest amount that points can pay of a purchase.
-func (y *payTerms) cap(total decimal) decimal {
+// ceiling is the highest amount that points can pay of a purchase.
+func (y *payTerms) ceiling(total decimal) decimal {
 	return multipleOf(y.cent, total.fraction().mul(y.percent.fraction()).quo(decimalOf(100).fraction()), false)
 }
 
 // most is how many points, of up to limit, pay the highest amount that is possible for a purchase:
 // the fewest that do; 0 if none can be used.
 func (y *payTerms) most(total, limit decimal) decimal {
-	n, cap := multipleOf(y.step, limit.fraction(), false), y.cap(total)
-	if y.worth(n) > cap {
-		n = y.price(cap+y.cent) - y.step // one step fewer than what is worth too much
+	n, ceiling := multipleOf(y.step, limit.fraction(), false), y.ceiling(total)
+	if y.worth(n) > ceiling {
+		n = y.price(ceiling+y.cent) - y.step // one step fewer than what is worth too much
 	}
 	if n < y.fewest() {
 		return 0
@@ -100,7 +100,8 @@ type newPayment struct {
 }
 
 // choose returns how many points pay for a purchase, of those of a hold if there is one; 0 if as
-// many as are possible are none.
+// many as are possible are none. Held points pay also if the customer has a debt since: they were
+// set aside before.
 func (y *payTerms) choose(in *newPayment, total, balance decimal, held *hold) (decimal, error) {
 	points, field := in.Points, "pay.points"
 	switch {
@@ -108,6 +109,8 @@ func (y *payTerms) choose(in *newPayment, total, balance decimal, held *hold) (d
 		return y.most(total, balance), nil
 	case in.Max: // a debt
 		points = y.fewest()
+	case in.Amount%y.cent != 0:
+		return 0, invalidField("pay.amount", "debe tener a lo sumo %d decimales", y.decimals)
 	case in.Amount > 0:
 		points = y.price(in.Amount)
 	case points == 0: // all that is held
@@ -118,7 +121,7 @@ func (y *payTerms) choose(in *newPayment, total, balance decimal, held *hold) (d
 		return 0, newError(codePointsPaymentStep).number(y.step).on(field).with("step", y.step)
 	case points < y.fewest():
 		return 0, newError(codePointsPaymentTooSmall).number(y.fewest()).on("pay").with("minPoints", y.fewest())
-	case y.worth(points) > y.cap(total):
+	case y.worth(points) > y.ceiling(total):
 		most := y.most(total, maxDecimal)
 		return 0, newError(codePointsPaymentTooLarge).number(y.percent).on("pay").with("maxPoints", most).with("maxAmount", y.worth(most))
 	case held != nil && points > held.Amount:
@@ -137,7 +140,7 @@ type salePayment struct {
 	Movement uint64 // sequence of the debit, or of what came back; 0: nothing did
 
 	// Of a purchase.
-	Step       decimal // points come back in multiples of it
+	Unit       decimal // points come back in multiples of it: the smallest of the program's points
 	BackPoints decimal // by its returns so far
 	BackAmount decimal
 
@@ -151,20 +154,20 @@ func (y *salePayment) fields(c *coder) {
 	c.decimal(&y.Points)
 	c.decimal(&y.Amount)
 	c.uint(&y.Movement)
-	c.decimal(&y.Step)
+	c.decimal(&y.Unit)
 	c.decimal(&y.BackPoints)
 	c.decimal(&y.BackAmount)
 	c.decimal(&y.Expired)
 	c.idOrNone(&y.Hold)
 }
 
-// paymentHolds reports whether a sale has no payment or one that its type can have.
-func (s *sale) paymentHolds() bool {
+// paymentIsSound reports whether a sale has no payment or one that its type can have.
+func (s *sale) paymentIsSound() bool {
 	y := s.Payment
 	if y == nil || s.Type == typeReturn {
 		return y == nil || min(y.Points, y.Amount, y.Expired) >= 0
 	}
-	return y.Points > 0 && y.Amount >= 0 && y.Step > 0 && y.Expired == 0
+	return y.Points > 0 && y.Amount >= 0 && y.Unit > 0 && y.Expired == 0
 }
 
 // due is what of a purchase's total is left to pay with money, or of a return's total to give back.
@@ -229,7 +232,7 @@ func (sa *salesTxn) planPayment(c *customer, s *sale, in *newPayment, list []aff
 	if err != nil || points == 0 {
 		return payer{}, s.Total, err
 	}
-	s.Payment = &salePayment{Program: p.Number, Points: points, Amount: terms.worth(points), Step: terms.step}
+	s.Payment = &salePayment{Program: p.Number, Points: points, Amount: terms.worth(points), Unit: unit(p.PointsDecimals)}
 	if in.Hold != nil {
 		s.Payment.Hold = *in.Hold
 	}
@@ -307,7 +310,7 @@ func (sa *salesTxn) returnPayment(c *customer, s, purchase *sale, list []affecte
 		return nil
 	}
 	y := purchase.Payment
-	points, amount := purchase.owedPayment(unit(sa.t.cfg.amountDecimals()))
+	points, amount := purchase.owedPayment(s.Total, unit(sa.t.cfg.amountDecimals()))
 	if points == 0 && amount == 0 {
 		return nil
 	}
@@ -329,18 +332,22 @@ func (sa *salesTxn) returnPayment(c *customer, s, purchase *sale, list []affecte
 	return sa.saveOther(a, list)
 }
 
-// owedPayment is what of a purchase's payment a return has to undo: the part of the points that
-// belongs to all returns so far, rounded down to the step, less what earlier ones undid. What
-// leaves nothing of the purchase undoes the rest.
-func (s *sale) owedPayment(cent decimal) (points, amount decimal) {
+// owedPayment is what of a purchase's payment a return of a total has to undo, which the purchase
+// already contains: the part of the points that belongs to all returns so far, rounded down, less
+// what earlier ones undid. What brings back the last of the total undoes the rest. The amount is what
+// these points were worth, but such that the rest of the return's total is never below 0, and all
+// returns together give back no more money than was paid.
+func (s *sale) owedPayment(total, cent decimal) (points, amount decimal) {
 	y := s.Payment
-	if s.whollyReturned() {
-		return y.Points - y.BackPoints, y.Amount - y.BackAmount
+	should, paid := y.Points, y.Amount
+	if s.Returned < s.Total {
+		part := multipleOf(y.Unit, y.Points.fraction().mul(s.Returned.fraction()).quo(s.Total.fraction()), false)
+		should = max(part, y.BackPoints)
+		paid = multipleOf(cent, y.Amount.fraction().mul(should.fraction()).quo(y.Points.fraction()), false)
 	}
-	should := multipleOf(y.Step, y.Points.fraction().mul(s.Returned.fraction()).quo(s.Total.fraction()), false)
-	should = max(should, y.BackPoints)
-	paid := multipleOf(cent, y.Amount.fraction().mul(should.fraction()).quo(y.Points.fraction()), false)
-	return should - y.BackPoints, max(paid-y.BackAmount, 0)
+	given := s.Returned - total - y.BackAmount // money, by earlier returns
+	money := min(max(total-(paid-y.BackAmount), 0), s.Total-y.Amount-given)
+	return should - y.BackPoints, total - money
 }
 
 // usedLast returns the uses that took the last of a debit's points: so many, after as many as are
@@ -382,7 +389,11 @@ func (sa *salesTxn) isPaidAs(s *sale, in *newPayment) (bool, error) {
 	case program != y.Program || hold != y.Hold:
 		return false, nil
 	case in.Amount > 0:
-		fewer := y.Amount.fraction().mul((y.Points - y.Step).fraction()).quo(y.Points.fraction())
+		terms, ok := sa.t.cfg.payTerms(sa.t.cfg.programNumber(program))
+		if ok && terms.worth(y.Points) == y.Amount {
+			return terms.price(in.Amount) == y.Points, nil
+		}
+		fewer := y.Amount.fraction().mul((y.Points - y.Unit).fraction()).quo(y.Points.fraction()) // the points are worth something else by now
 		return in.Amount <= y.Amount && fewer.minus(in.Amount.fraction()).sign() < 0, nil
 	case in.Hold != nil && in.Points == 0: // all that is held
 		h, err := sa.t.points.holdAt(hold)

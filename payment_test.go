@@ -83,7 +83,7 @@ func TestPayTerms(t *testing.T) {
 		cent := pick(rnd, decimal(decimalOne), 100, 1)
 		y := payTerms{
 			points: decimal(1 + rnd.IntN(20*decimalOne)), amount: decimal(1 + rnd.IntN(20*decimalOne)),
-			least: decimal(rnd.IntN(5 * decimalOne)), percent: decimal(1 + rnd.IntN(100*decimalOne)), step: pick(rnd, decimalOf(1), decimalOf(3), dec("0.5")), cent: cent,
+			least: decimal(rnd.IntN(5 * decimalOne)), percent: decimal(1 + rnd.IntN(100*decimalOne)), step: pick(rnd, decimalOf(1), decimalOf(3), dec("0.5")), cent: cent, decimals: 0,
 		}
 		total, limit := decimal(1+rnd.IntN(60*decimalOne)), decimal(rnd.IntN(80*decimalOne))
 		worth := func(n decimal) decimal { return n * y.amount / y.points / cent * cent }
@@ -99,9 +99,9 @@ func TestPayTerms(t *testing.T) {
 		if got := y.most(total, limit); got != best {
 			t.Errorf("%+v: of %s points, %s pay for %s, not %s", y, limit, best, total, got)
 		}
-		price := y.price(total)
-		if worth(price) < total || price > y.step && worth(price-y.step) >= (total+cent-1)/cent*cent {
-			t.Errorf("%+v: %s costs %s", y, total, price)
+		amount := cent * decimal(1+rnd.IntN(60))
+		if price := y.price(amount); worth(price) < amount || worth(price-y.step) >= amount {
+			t.Errorf("%+v: %s costs %s", y, amount, price)
 		}
 		n := y.step * decimal(1+rnd.IntN(60))
 		chosen, err := y.choose(&newPayment{Points: n}, total, limit, nil)
@@ -118,13 +118,7 @@ func TestPaymentKnownAgain(t *testing.T) {
 	s := newShop(t, setup{program: `"payment":{"points":3,"amount":1}`, settings: `"externalIds":"Unique"`})
 	ana := s.customer("ana")
 	s.add(ana, "1000", never)
-	hold := must(s, func(t *txn) (id, error) {
-		h, err := t.points.place(newHold{Customer: ana, Amount: dec("200"), Seconds: usualHold})
-		if err != nil {
-			return id{}, err
-		}
-		return h.ID, nil
-	})
+	hold := s.hold(ana, "200", usualHold, "")
 	other := hold
 	other[15]++
 	again := func(ticket string, in *newPayment) string {
@@ -150,6 +144,7 @@ func TestPaymentKnownAgain(t *testing.T) {
 			{&newPayment{Points: dec("201")}, [5]bool{}},
 			{&newPayment{Amount: dec("66.66")}, [5]bool{false, true, true}},
 			{&newPayment{Amount: dec("66.67")}, [5]bool{}},
+			{&newPayment{Amount: dec("66.33")}, [5]bool{}},
 			{&newPayment{Max: true}, [5]bool{true, true, true, true}},
 			{&newPayment{Hold: &hold}, [5]bool{4: true}},
 			{&newPayment{Hold: &hold, Points: dec("200")}, [5]bool{4: true}},
@@ -162,6 +157,39 @@ func TestPaymentKnownAgain(t *testing.T) {
 			}
 			if got := again(ticket, test.in); got != want {
 				t.Errorf("sale %d sent again as %d: %q, want %q", i, j, got, want)
+			}
+		}
+	}
+}
+
+// TestPaymentOfReturns: a return gives back no less than no money, and all of them what was paid, even
+// if the points are coarse, or a fee is kept of all the items.
+func TestPaymentOfReturns(t *testing.T) {
+	t.Parallel()
+	thing := item{"a", dec("100"), dec("1")}
+	for _, test := range []struct {
+		reason, payment, pay string
+		items                []item
+		returns              [][3]string // total, points and money that come back
+	}{
+		{"points that are worth more than a return", `"points":1,"amount":10`, "10", nil, [][3]string{{"9.99", "0", "0"}, {"0.01", "1", "0"}, {"90", "9", "0"}}},
+		{"steps are for paying alone", `"points":10,"amount":1,"step":100`, "1000", nil, [][3]string{{"99", "990", "0"}, {"1", "10", "0"}}},
+		{"a fee is kept of the item", `"points":10,"amount":1`, "500", []item{thing}, [][3]string{{"30", "150", "15"}}},
+		{"money runs out before points", `"points":3,"amount":10`, "29", nil, [][3]string{{"99.99", "28", "3.34"}, {"0.01", "1", "0"}}},
+	} {
+		s := newShop(t, setup{program: `"payment":{` + test.payment + `}`})
+		ana := s.customer("ana")
+		s.add(ana, "1000", never)
+		sold, err := s.sell(newSale{Customer: ana, Total: dec("100"), Items: test.items, Pay: &newPayment{Points: dec(test.pay)}})
+		s.ok(err)
+		for _, want := range test.returns {
+			back := s.bring(sold, want[0], test.items...)
+			points := decimal(0)
+			if back.Payment != nil {
+				points = back.Payment.Points
+			}
+			if got := [3]string{want[0], points.String(), back.due().String()}; got != want {
+				t.Errorf("%s: total, points and money are %s, want %s", test.reason, got, want)
 			}
 		}
 	}
@@ -232,16 +260,7 @@ func TestHoldLapses(t *testing.T) {
 	ana := s.customer("ana")
 	bought := s.buy(ana, "50")
 	s.add(ana, "30", s.clock+10*60*1000)
-	place := func(amount string, seconds int) id {
-		return must(s, func(t *txn) (id, error) {
-			h, err := t.points.place(newHold{Customer: ana, Amount: dec(amount), Seconds: seconds})
-			if err != nil {
-				return id{}, err
-			}
-			return h.ID, nil
-		})
-	}
-	first, second := place("20", 3600), place("60", 3600) // the second has 10 that expire and 50 that do not
+	first, second := s.hold(ana, "20", 3600, ""), s.hold(ana, "60", 3600, "") // the second has 10 that expire and 50 that do not
 	s.bring(bought, "50")
 	s.wantStanding(ana, "-50 0 30", "all is held, so the return left a debt")
 	s.pass(11 * time.Minute)
@@ -258,4 +277,80 @@ func TestHoldLapses(t *testing.T) {
 	if want := "Release 20, Redemption -20, Release 60, Expiration -10"; last != want {
 		t.Errorf("the ledger ends with %s, want %s", last, want)
 	}
+}
+
+// TestHoldMerged: what a hold had of a merged customer may expire after it paid for a purchase that is
+// returned, at once or in parts. A clock that was set back since confuses nobody.
+func TestHoldMerged(t *testing.T) {
+	t.Parallel()
+	for _, parts := range [][]string{{"50"}, {"25", "25"}} {
+		s := newShop(t, setup{program: `"returns":"Keep","payment":{"points":10,"amount":1},"rules":[{"key":"base","name":"base","per":{"amount":1,"points":1},"expiresInDays":1}]`})
+		ana, eva := s.customer("ana"), s.customer("eva")
+		s.buy(eva, "100")
+		paying, other := s.hold(eva, "90", mostHold, ""), s.hold(eva, "10", mostHold, "")
+		s.pass(time.Hour)
+		s.merged(ana, eva)
+		s.pass(-30 * time.Minute)
+		must(s, func(t *txn) (any, error) { return t.points.release(other) })
+		sold, err := s.sell(newSale{Customer: ana, Total: dec("50"), Pay: &newPayment{Hold: &paying}})
+		s.ok(err)
+		for i, part := range parts {
+			if i == len(parts)-1 {
+				s.pass(2 * oneDay)
+			}
+			s.bring(sold, part)
+		}
+		s.verified()
+	}
+}
+
+// TestHoldNotice: points whose notice comes while they are held are announced when they are back, and
+// those announced before are not announced again.
+func TestHoldNotice(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	ana := s.customer("ana")
+	s.add(ana, "100", s.clock+noticeTime+60*60*1000)
+	s.add(ana, "50", s.clock+noticeTime+10*60*1000)
+	s.pass(20 * time.Minute)
+	s.swept()
+	s.hold(ana, "150", 2*60*60, "")
+	s.pass(time.Hour)
+	s.swept()
+	s.pass(2 * time.Hour)
+	s.swept()
+	var told []decimal
+	for _, e := range s.feed(0, eventKinds[eventPointsExpiring].name) {
+		told = append(told, e.Data.(expiringEvent).Amount)
+	}
+	same(t, "points announced", told, []decimal{dec("50"), dec("100")})
+}
+
+// TestHoldOfManyLots: an Expiration names no more lots than others do.
+func TestHoldOfManyLots(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	ana := s.customer("ana")
+	must(s, func(t *txn) (any, error) {
+		_, a, err := accountOf(t, ana)
+		if err != nil {
+			return nil, err
+		}
+		for i := range 2*maxUses + 1 {
+			if err := t.points.credit(a, &movement{Amount: dec("1"), Category: categoryBonus, Expires: t.now + 60*60*1000 + instant(i)}); err != nil {
+				return nil, err
+			}
+		}
+		return nil, t.points.saveAccount(a)
+	})
+	s.hold(ana, decimalOf(2*maxUses+1).String(), 2*60*60, "")
+	s.pass(3 * time.Hour)
+	s.swept()
+	var lots []int
+	for _, m := range s.ledger(ana) {
+		if m.Category == categoryExpiration {
+			lots = append(lots, len(m.Uses))
+		}
+	}
+	same(t, "lots of each Expiration", lots, []int{maxUses, maxUses, 1})
 }

@@ -439,7 +439,11 @@ func (p *played) bring(d deed) {
 func (p *played) payBack(b *modelPurchase, list []taken) {
 	should := b.paid
 	if b.returned < b.total && b.paid > 0 {
-		should = b.paid * b.returned / b.total / p.step() * p.step()
+		unit := decimal(decimalOne)
+		for range p.program.PointsDecimals {
+			unit /= 10
+		}
+		should = b.paid * b.returned / b.total / unit * unit
 	}
 	rest := should - b.back
 	b.back = should

@@ -117,7 +117,7 @@ func (s *sale) fields(c *coder) {
 		}
 		s.Payment.fields(c)
 	}
-	if c.reading && (!s.linesMatch() || !s.paymentHolds()) {
+	if c.reading && (!s.linesMatch() || !s.paymentIsSound()) {
 		c.fail()
 	}
 }
@@ -356,14 +356,14 @@ func (sa *salesTxn) takePurchase(c *customer, s *sale, pay *newPayment, list []a
 	if err != nil {
 		return nil, err
 	}
-	payer, counted, err := sa.planPayment(c, s, pay, list)
+	from, counted, err := sa.planPayment(c, s, pay, list)
 	if err != nil {
 		return nil, err
 	}
 	if err := sa.earnings(c, s, counted, list); err != nil {
 		return nil, err
 	}
-	if err := sa.takePayment(s, payer, list); err != nil {
+	if err := sa.takePayment(s, from, list); err != nil {
 		return nil, err
 	}
 	var ok bool

@@ -14,12 +14,11 @@ import (
 //	v → schema version (8); during a migration to it also the version before (8), the part
 //	    of the store that is under way (4) and the key that it has come to
 //
-// Version 11 is the first that is released. A change of a key, a record or a size comes
-// with the next version:
+// Version 11 is the first that is released. Since then:
 //
 //	12  payments with points: sales, tallies; holds: tables, accounts, movements
 //
-// To add one:
+// A change of a key, a record or a size comes with the next version:
 //
 //   - raise schemaVersion, and add to theMigrations the migration from the version before;
 //   - go test -run 'TestSchemaFiles|TestLayout' -update . then adds files of the new version

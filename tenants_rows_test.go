@@ -123,7 +123,7 @@ Idempotency-Key: {retry}`, want: 200, once: true},
 Idempotency-Key: {retry}
 {"customerId": "{customer}", "totalAmount": 20, "items": [{"sku": "A", "price": 10, "quantity": 2}]}`, want: 201},
 	{text: `POST /api/v1/transactions
-{"customerId": "{customer}", "totalAmount": 20, "pay": {"hold": "{hold}", "loyaltyProgramId": "{club}"}}`, want: 201, once: true},
+{"customerId": "{customer}", "totalAmount": 20, "pay": {"hold": "{hold}"}}`, want: 201, once: true},
 	{text: `POST /api/v1/transactions
 Idempotency-Key: {retry}
 {"customerId": "{customer}", "totalAmount": 30, "externalId": "{external}"}`, want: 200}, // again: the same sale (contract §6)

@@ -323,10 +323,8 @@ func (r *replayer) take(m *movement, record []byte, h *saleHistory) error {
 		return err
 	}
 	for _, u := range gone {
-		if l := r.lot(u.Seq); l != nil && l.sale != (id{}) {
-			if s := h.find(l.sale); s != nil && s.movedIn(m.Program) != nil {
-				s.movedIn(m.Program).expired += u.Amount
-			}
+		if s := h.find(r.soldIn(u.Seq)); s != nil && s.movedIn(m.Program) != nil {
+			s.movedIn(m.Program).expired += u.Amount
 		}
 	}
 	if m.Amount > 0 && isEarning(m.Category) {
@@ -339,6 +337,18 @@ func (r *replayer) take(m *movement, record []byte, h *saleHistory) error {
 		r.days.addMovement(v.txn, m)
 	}
 	return nil
+}
+
+// soldIn is the sale that earned the points of a credit; zero if none did. The account may not have
+// the credit's lot: held points move to a survivor without it.
+func (r *replayer) soldIn(seq uint64) id {
+	if l := r.lot(seq); l != nil {
+		return l.sale
+	}
+	if r.family != nil {
+		return r.family.lots[seq].sale
+	}
+	return id{}
 }
 
 // checkComment checks the comment of a movement, or that its erasure left none.

@@ -68,10 +68,11 @@ func (v *verifier) countHold(m *movement) {
 			h.begun = m
 		}
 	case categoryRelease:
-		h.net -= m.Amount
-		h.released = max(h.released, m.CreatedAt)
-		h.lapsed = h.lapsed || slices.ContainsFunc(m.Uses, func(u use) bool { return !u.comesBack(m.CreatedAt) })
+		if h.net -= m.Amount; h.ended == nil || m.Seq > h.ended.Seq {
+			h.ended = m
+		}
 	case categoryRedemption:
+		h.taken = m
 		if h.captured -= m.Amount; m.Transaction != h.Sale {
 			v.problem("retención %s: su venta no es la de su movimiento", h.ID)
 		}
@@ -106,22 +107,51 @@ func (v *verifier) holdsEnded() {
 			v.problem("%v: su venta %s no es la que pagó", what, h.Sale)
 		}
 		open := h.State == holdHeld
-		held := decimal(0)
 		if open {
-			held = h.Amount
+			equal(v, what, ": puntos retenidos", h.net, h.Amount)
 		} else {
-			equal(v, what, ": cuándo terminó", h.ClosedAt, h.released)
+			equal(v, what, ": puntos retenidos", h.net, 0)
+			v.holdEnded(h, what)
 		}
-		equal(v, what, ": puntos retenidos", h.net, held)
 		equal(v, what, ": puntos cobrados", h.Captured, h.captured)
 		if open != h.inSight || h.Captured > h.Amount || (h.State == holdCaptured) != (h.Captured > 0) || h.Expires <= h.CreatedAt || h.Sale != (id{}) && h.Captured == 0 ||
 			h.State == holdExpired && h.ClosedAt != h.Expires {
 			v.problem("%v: su estado no puede ser %s", what, h.State)
 		}
-		if !open && !h.lapsed {
-			equal(v, what, ": saldo", h.Balance, h.balance)
-		} else if open && h.begun != nil {
+		if open && h.begun != nil {
 			equal(v, what, ": saldo", h.Balance, h.begun.Balance)
 		}
+	}
+}
+
+// holdEnded checks a hold that has ended: when, and that what was captured and what was released are
+// together what it had.
+func (v *verifier) holdEnded(h *heldAgain, what subject) {
+	if h.ended == nil {
+		v.problem("%v: terminó sin movimiento", what)
+		return
+	}
+	equal(v, what, ": cuándo terminó", h.ClosedAt, h.ended.CreatedAt)
+	left := map[use]decimal{} // by lot
+	add := func(uses []use, sign decimal) (sum decimal) {
+		for _, u := range uses {
+			left[use{Seq: u.Seq, Expires: u.Expires}] += sign * u.Amount
+			sum += u.Amount
+		}
+		return sum
+	}
+	add(h.Uses, 1)
+	add(h.ended.Uses, -1)
+	if h.taken != nil {
+		equal(v, what, ": puntos cobrados", add(h.taken.Uses, -1), h.Captured)
+	}
+	for _, rest := range left {
+		if rest != 0 {
+			v.problem("%v: no se cobró y se liberó lo que había", what)
+			break
+		}
+	}
+	if !slices.ContainsFunc(h.ended.Uses, func(u use) bool { return !u.comesBack(h.ended.CreatedAt) }) { // an Expiration follows
+		equal(v, what, ": saldo", h.Balance, h.balance)
 	}
 }

@@ -56,16 +56,19 @@ func (v *verifier) countPaidBack(again, s *sale) {
 		if y != nil {
 			v.problem("%v: su compra no se pagó con puntos", what)
 		} else if again.Payment != nil {
-			if points, _ := again.owedPayment(1); points != 0 {
+			if points, _ := again.owedPayment(s.Total, 1); points != 0 {
 				v.differs(what, ": puntos de su pago", 0, points)
 			}
 		}
 		return
 	}
-	points, amount := again.owedPayment(1)
+	points, amount := again.owedPayment(s.Total, 1)
 	equal(v, what, ": puntos de su pago", y.Points, points)
-	if again.whollyReturned() {
+	if again.Returned == again.Total {
 		equal(v, what, ": importe de su pago", y.Amount, amount)
+	}
+	if given := again.Returned - y.Amount - again.Payment.BackAmount; s.due() < 0 || given > again.Total-again.Payment.Amount {
+		v.problem("%v: devuelve más dinero del que se pagó", what)
 	}
 	equal(v, what, ": programa de su pago", y.Program, again.Payment.Program)
 	again.Payment.BackPoints += y.Points

@@ -149,10 +149,10 @@ type heldAgain struct {
 	net      decimal   // set aside and not released
 	captured decimal   // by movements
 	begun    *movement // that set the points aside
+	ended    *movement // the last Release
+	taken    *movement // the Redemption
 	last     uint64    // sequence of the last movement
 	balance  decimal   // after it
-	released instant   // when the last Release was
-	lapsed   bool      // that gave back points whose date had passed
 	inSight  bool      // an account has it among its open ones
 }
 

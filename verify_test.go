@@ -119,31 +119,22 @@ func (s *shop) usePayments() {
 	s.add(paz, "30", s.clock.add(oneDay))
 	s.add(paz, "500", s.clock.add(40*oneDay))
 	s.add(mar, "500", never)
-	place := func(cust id, amount string, seconds int) id {
-		return must(s, func(t *txn) (id, error) {
-			h, err := t.points.place(newHold{Customer: cust, Amount: dec(amount), Seconds: seconds, Comment: "pedido"})
-			if err != nil {
-				return id{}, err
-			}
-			return h.ID, nil
-		})
-	}
-	whole, part := place(paz, "20", mostHold), place(paz, "40", mostHold)
+	whole, part := s.hold(paz, "20", mostHold, "pedido"), s.hold(paz, "40", mostHold, "pedido")
 	must(s, func(t *txn) (any, error) { return t.points.capture(part, dec("15")) })
 	sold, err := s.sell(newSale{Customer: paz, Total: dec("60"), Pay: &newPayment{Points: dec("50")}})
 	s.ok(err)
 	_, err = s.sell(newSale{Customer: paz, Total: dec("60"), Pay: &newPayment{Hold: &whole, Points: dec("8")}})
 	s.ok(err)
-	place(paz, "10", leastHold)
+	s.hold(paz, "10", leastHold, "pedido")
 	s.bring(sold, "20")
 	s.pass(2 * oneDay)
 	s.swept()
 	s.bring(sold, "40")
-	released := place(paz, "25", mostHold)
+	released := s.hold(paz, "25", mostHold, "pedido")
 	must(s, func(t *txn) (any, error) { return t.points.release(released) })
-	place(mar, "100", mostHold)
+	s.hold(mar, "100", mostHold, "pedido")
 	s.merged(paz, mar)
-	place(paz, "5", mostHold)
+	s.hold(paz, "5", mostHold, "pedido")
 }
 
 // usePanel makes users with all that they can have.
