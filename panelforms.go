@@ -274,11 +274,14 @@ type givenAnswer struct {
 }
 
 // retry is the name that the answer to the form is kept under. Another form of the page has
-// another one.
+// another one. A field that is empty counts as one that the form does not have: what the same page
+// offers may have changed since.
 func (v *panelRequest) retry() retryKey {
 	parts := [][]byte{[]byte(v.r.URL.Path)}
 	for _, p := range v.posted {
-		parts = append(parts, []byte(p.name), []byte(p.value))
+		if p.value != "" {
+			parts = append(parts, []byte(p.name), []byte(p.value))
+		}
 	}
 	return retryKey{
 		name:    digest([]byte("panel"), v.member.user.ID[:], []byte(v.route), []byte(v.token)),

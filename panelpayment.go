@@ -130,6 +130,7 @@ func (f *pageData) MovementName(m movementShape) string {
 
 var paymentTexts = panelTexts{
 	"payment.use":               {"Usar %s (%s)", "Use %s (%s)"},
+	"till.pay.fewer":            {"Usar menos puntos", "Use fewer points"},
 	"sale.pay.points":           {"Otra cantidad", "Another number"},
 	"error.required.pay.points": {"Marca la casilla para pagar con puntos, o deja este campo en blanco", "Check the box to pay with points, or leave this field blank"},
 	"field.pay":                 {"Pagar con puntos", "Paying with points"},

@@ -405,9 +405,11 @@ func (f *pageData) AmountField(name, label string, value ...string) control {
 // Int is a number of things; not below zero.
 func (f *pageData) Int(n int) string { return f.Count(uint64(max(n, 0))) }
 
-// Typed reports whether something was typed into a list.
-func (f *pageData) Typed(list string) bool {
-	return slices.ContainsFunc(f.request.posted, func(p pair) bool { return strings.HasPrefix(p.name, list+"[") && p.value != "" })
+// Typed reports whether something was typed into a field, or into a list.
+func (f *pageData) Typed(field string) bool {
+	return slices.ContainsFunc(f.request.posted, func(p pair) bool {
+		return (p.name == field || strings.HasPrefix(p.name, field+"[")) && p.value != ""
+	})
 }
 
 // ErrorTitle and the others are what the page of an error shows.

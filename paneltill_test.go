@@ -653,6 +653,8 @@ func TestTillPays(t *testing.T) {
 	if got := ask(s.shop, (*txn).count).Sales; got != n+1 {
 		t.Errorf("%d sales by the button", got-n)
 	}
+	twice := []string{"totalAmount", "24", tokenField, s.panel.random()}
+	same(t, "sent again by a page that now offers to pay", sold(append(twice, "pay.points", "")...), sold(twice...))
 	s.wants("the button", page(paid), "Pagó 12.00 MXN con 120 Lunas. Por cobrar: 12.00 MXN")
 	s.shop.buy(luz, "100")
 	held := s.shop.hold(luz, "50", usualHold, "")
