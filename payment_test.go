@@ -75,6 +75,29 @@ func TestPaymentLots(t *testing.T) {
 	})
 }
 
+// TestPaymentOrder: points come back to the lots that were used last first.
+func TestPaymentOrder(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: `"payment":{"points":1,"amount":1}`})
+	ana := s.customer("ana")
+	soon, late := s.clock.add(10*oneDay), s.clock.add(20*oneDay)
+	s.add(ana, "100", late)
+	s.add(ana, "100", soon)
+	sold, err := s.sell(newSale{Customer: ana, Total: dec("160"), Pay: &newPayment{Points: dec("160")}})
+	s.ok(err)
+	for _, back := range []struct {
+		total string
+		want  []expiring
+	}{
+		{"50", []expiring{{dec("90"), late}}},
+		{"50", []expiring{{dec("40"), soon}, {dec("100"), late}}},
+		{"60", []expiring{{dec("100"), soon}, {dec("100"), late}}},
+	} {
+		s.bring(sold, back.total)
+		same(t, "what expires", s.standing(ana).Expiring, back.want)
+	}
+}
+
 // TestPayTerms compares how many points pay with what trying all of them finds.
 func TestPayTerms(t *testing.T) {
 	t.Parallel()
