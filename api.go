@@ -84,13 +84,13 @@ func newAPI(e *engine, trusted []netip.Prefix, log *slog.Logger) *api {
 // Points.
 
 func getBalance(r *request) action {
-	program, given := r.query.id("loyaltyProgramId")
+	program := givenID(r.query.id("loyaltyProgramId"))
 	return func(t *txn) (any, error) {
 		c, err := t.customers.get(r.pathID("customerId"))
 		if err != nil {
 			return nil, err
 		}
-		p, err := t.programOf(c, program, given)
+		p, err := t.programOf(c, program)
 		if err != nil {
 			return nil, err
 		}
@@ -110,13 +110,13 @@ func listMovements(r *request) action {
 	if category != "" {
 		r.query.fail(checkCategory(category, allCategories))
 	}
-	program, given := r.query.id("loyaltyProgramId")
+	program := givenID(r.query.id("loyaltyProgramId"))
 	return func(t *txn) (any, error) {
 		c, err := t.customers.get(r.pathID("customerId"))
 		if err != nil {
 			return nil, err
 		}
-		prog, err := t.programOf(c, program, given)
+		prog, err := t.programOf(c, program)
 		if err != nil {
 			return nil, err
 		}
@@ -144,9 +144,7 @@ func (r *request) movementFields(categories []string, usual string) (m *movement
 		r.fields.fail(checkCategory(text, categories))
 	}
 	m.Comment = r.comment()
-	if u, given := r.fields.id("loyaltyProgramId"); given {
-		program = new(u) // u itself would always be allocated
-	} else if len(r.cfg.Programs) > 1 {
+	if program = givenID(r.fields.id("loyaltyProgramId")); program == nil && len(r.cfg.Programs) > 1 {
 		r.fields.fail(newError(codeProgramRequired).on("loyaltyProgramId"))
 	}
 	return m, program
@@ -304,10 +302,7 @@ func useRedemption(r *request) action {
 	if !present {
 		r.fields.invalid("code", "es requerido")
 	}
-	var sale *id
-	if u, given := r.fields.id("transactionId"); given {
-		sale = &u
-	}
+	sale := givenID(r.fields.id("transactionId"))
 	return func(t *txn) (any, error) {
 		x, err := t.rewards.useCode(code, sale)
 		if err != nil {
@@ -446,9 +441,7 @@ func getStatistics(r *request) action {
 	}
 	text, present := r.query.text("groupBy", 20)
 	q.groupBy = choice(r.query.input, text, present, "groupBy", codeInvalidField, []string{groupDay, groupWeek, groupMonth})
-	if u, given := r.query.id("loyaltyProgramId"); given {
-		q.program = &u
-	}
+	q.program = givenID(r.query.id("loyaltyProgramId"))
 	return func(t *txn) (any, error) {
 		found, err := t.stats.answer(q)
 		if err != nil {

@@ -6,9 +6,7 @@ import "net/http"
 
 func holdPoints(r *request) action {
 	in := newHold{Customer: r.pathID("customerId"), Amount: r.above0("amount", codeAmountInvalid), Seconds: usualHold}
-	if u, given := r.fields.id("loyaltyProgramId"); given {
-		in.Program = &u
-	}
+	in.Program = givenID(r.fields.id("loyaltyProgramId"))
 	if d, given := r.fields.number("expiresInSeconds"); given {
 		in.Seconds = int(d / decimalOne)
 		if d%decimalOne != 0 || in.Seconds < leastHold || in.Seconds > mostHold {

@@ -89,9 +89,7 @@ func (r *request) saleFields() newSale {
 	}
 	in.ExternalID, _ = r.fields.text("externalId", maxExternalID)
 	in.Comment = r.comment()
-	if u, given := r.fields.id("originalTransactionId"); given {
-		in.Original = &u
-	}
+	in.Original = givenID(r.fields.id("originalTransactionId"))
 	in.OccurredAt = r.occurredAt()
 	in.Again = r.fields.flag("again")
 	if in.Restore = r.fields.flag("restoreRedemptions"); in.Restore && r.key != nil { // a form looks at its member itself
@@ -127,13 +125,10 @@ func (r *request) payment(saleType string) *newPayment {
 	if in.Max = pay.flag("max"); in.Max {
 		forms++
 	}
-	if u, given := pay.id("hold"); given {
-		in.Hold = &u
+	if in.Hold = givenID(pay.id("hold")); in.Hold != nil {
 		forms = max(forms, 1) // alone it is a form; beside points or an amount it says whose they are
 	}
-	if u, given := pay.id("loyaltyProgramId"); given {
-		in.Program = &u
-	}
+	in.Program = givenID(pay.id("loyaltyProgramId"))
 	switch {
 	case saleType == typeReturn:
 		r.fields.invalid("pay", "solo vale en una compra")

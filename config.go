@@ -406,11 +406,11 @@ func (e *expiry) endOfLife(from instant, zone *time.Location) instant {
 }
 
 // programOf returns the program that a request names, or else the customer's own.
-func (t *txn) programOf(c *customer, named id, given bool) (*program, error) {
-	if !given {
+func (t *txn) programOf(c *customer, named *id) (*program, error) {
+	if named == nil {
 		return t.cfg.programNumber(c.Program), nil
 	}
-	return t.program(named)
+	return t.program(*named)
 }
 
 // program returns a program of this organization. For any other id the error is

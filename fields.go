@@ -207,6 +207,14 @@ func (in fieldReader) id(name string) (u id, present bool) {
 	return toID(text)
 }
 
+// givenID is what a reader of ids returns: nil if none was given.
+func givenID(u id, given bool) *id {
+	if !given {
+		return nil
+	}
+	return new(u) // u itself would always be allocated
+}
+
 // rawText reads a string without cleaning it.
 func (in fieldReader) rawText(name string) (text string, present bool) {
 	literal := in.literal(name)

@@ -186,11 +186,9 @@ func (pt *pointsTxn) place(in newHold) (*hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := pt.t.cfg.programNumber(c.Program)
-	if in.Program != nil {
-		if p, err = pt.t.program(*in.Program); err != nil {
-			return nil, err
-		}
+	p, err := pt.t.programOf(c, in.Program)
+	if err != nil {
+		return nil, err
 	}
 	if err := c.mustBeActive(); err != nil {
 		return nil, err
@@ -272,6 +270,15 @@ func (pt *pointsTxn) holdNow(u id) (*hold, error) {
 	return h, err
 }
 
+// heldOpen is heldIn for a hold that must be open.
+func (pt *pointsTxn) heldOpen(u id, owner func(cust id) (*customer, error)) (*account, *hold, error) {
+	a, h, err := pt.heldIn(u, owner)
+	if err == nil {
+		err = h.mustBeOpen()
+	}
+	return a, h, err
+}
+
 // mustBeOpen returns hold_closed for a hold that has ended.
 func (h *hold) mustBeOpen() error {
 	if h.State == holdHeld {
@@ -282,10 +289,7 @@ func (h *hold) mustBeOpen() error {
 
 // capture takes held points for good, and releases the rest of the hold; amount 0 is all of it.
 func (pt *pointsTxn) capture(u id, amount decimal) (*hold, error) {
-	a, h, err := pt.heldIn(u, pt.t.customers.activeOwner)
-	if err == nil {
-		err = h.mustBeOpen()
-	}
+	a, h, err := pt.heldOpen(u, pt.t.customers.activeOwner)
 	if err != nil {
 		return nil, err
 	}
@@ -304,10 +308,7 @@ func exceedsHold(h *hold) *apiError {
 
 // release gives the points of a hold back, also to a customer who is not active.
 func (pt *pointsTxn) release(u id) (*hold, error) {
-	a, h, err := pt.heldIn(u, pt.t.merges.owner)
-	if err == nil {
-		err = h.mustBeOpen()
-	}
+	a, h, err := pt.heldOpen(u, pt.t.merges.owner)
 	if err != nil {
 		return nil, err
 	}
@@ -392,9 +393,9 @@ func splitUses(uses []use, points decimal) (first, rest []use) {
 	return first, rest
 }
 
-// putBack gives held points back to their lots, as the Uses of m say then: first those that live,
-// which pay a debt, and then those whose date has passed. It returns the lots of these, which are
-// to expire at once. It announces points whose notice came while they were held.
+// putBack gives held points back to their lots, and notes in m what went where. Points that still
+// live come first, and pay a debt. Then come those whose date has passed: putBack returns their
+// lots, which the caller expires at once. It announces points whose notice came while they were held.
 func (pt *pointsTxn) putBack(a *account, h *hold, uses []use, m *movement) (lapsed []*lot, err error) {
 	for _, living := range []bool{true, false} {
 		for _, u := range uses {

@@ -352,6 +352,14 @@ func scan(tx Tx, prefix key, reverse bool) iter.Seq2[Entry, error] {
 	return tx.Scan(prefix, prefix.after(), reverse)
 }
 
+// hasAny reports whether there is an entry whose key begins with prefix.
+func hasAny(tx Tx, prefix key) (bool, error) {
+	for _, err := range scan(tx, prefix, false) {
+		return err == nil, err
+	}
+	return false, nil
+}
+
 // deleteRange deletes the first entries in [lo, hi), most of them at most.
 func deleteRange(tx Tx, lo, hi key, most int) error {
 	var old []key

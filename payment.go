@@ -99,9 +99,9 @@ type newPayment struct {
 	Hold    *id // nil: from the balance
 }
 
-// choose returns how many points pay for a purchase, of those of a hold if there is one; 0 if as
-// many as are possible are none. Held points pay also if the customer has a debt since: they were
-// set aside before.
+// choose returns how many points pay for a purchase: those of a hold, if held is not nil, else of
+// the balance. It is 0 where Max finds none that can. Held points pay although the customer has a
+// debt since: they were set aside before.
 func (y *payTerms) choose(in *newPayment, total, balance decimal, held *hold) (decimal, error) {
 	points, field := in.Points, "pay.points"
 	switch {
@@ -244,15 +244,9 @@ func (sa *salesTxn) planPayment(c *customer, s *sale, in *newPayment, list []aff
 
 // payingProgram returns the program whose points pay. A hold of another customer is not found.
 func (sa *salesTxn) payingProgram(c *customer, in *newPayment) (*program, error) {
-	p := sa.t.cfg.programNumber(c.Program)
-	if in.Program != nil {
-		var err error
-		if p, err = sa.t.program(*in.Program); err != nil {
-			return nil, err
-		}
-	}
-	if in.Hold == nil {
-		return p, nil
+	p, err := sa.t.programOf(c, in.Program)
+	if err != nil || in.Hold == nil {
+		return p, err
 	}
 	h, err := sa.t.points.hold(*in.Hold)
 	if err != nil {
@@ -350,8 +344,8 @@ func (s *sale) owedPayment(total, cent decimal) (points, amount decimal) {
 	return should - y.BackPoints, total - money
 }
 
-// usedLast returns the uses that took the last of a debit's points: so many, after as many as are
-// passed over.
+// usedLast returns where the last of a debit's points came from, beginning with the very last: it
+// leaves out as many as passed says, and stops after points.
 func (m *movement) usedLast(passed, points decimal) (list []use) {
 	for _, u := range slices.Backward(m.Uses) {
 		before := min(u.Amount, passed)
@@ -365,9 +359,9 @@ func (m *movement) usedLast(passed, points decimal) (list []use) {
 	return list
 }
 
-// isPaidAs reports whether a purchase was paid with points as a caller says who may be sending it
-// again. An amount is that of the fewest points which are worth it; as many points as possible are
-// any, or none.
+// isPaidAs reports whether a purchase was paid as in says, so that in may be the same purchase, sent
+// again. An amount agrees if the points that paid are the fewest that are worth it. Max agrees with
+// any payment, and with none.
 func (sa *salesTxn) isPaidAs(s *sale, in *newPayment) (bool, error) {
 	y := s.Payment
 	if in == nil || y == nil {

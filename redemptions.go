@@ -283,10 +283,11 @@ func (rw *rewardsTxn) knownReward(rid id) error {
 	if rw.t.cfg.reward(rid) != nil {
 		return nil
 	}
-	for _, err := range scan(rw.t.Tx, rw.redeemedRewardKey(rid), false) {
-		return err
+	redeemed, err := hasAny(rw.t.Tx, rw.redeemedRewardKey(rid))
+	if err == nil && !redeemed {
+		err = newError(codeRewardNotFound)
 	}
-	return newError(codeRewardNotFound)
+	return err
 }
 
 // A redemptionPager counts the redemptions that a filter accepts and collects a page of them.

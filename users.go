@@ -128,12 +128,7 @@ func userByEmail(tx Tx, email string) (*user, error) {
 }
 
 // hasUsers reports whether there is any user.
-func hasUsers(tx Tx) (bool, error) {
-	for _, err := range scan(tx, newKey('N'), false) {
-		return err == nil, err
-	}
-	return false, nil
-}
+func hasUsers(tx Tx) (bool, error) { return hasAny(tx, newKey('N')) }
 
 // organizationsOf returns the organizations that a user is a member of, in order.
 func organizationsOf(tx Tx, user id) (list []uint32, err error) {

@@ -29,7 +29,7 @@ func (v *verifier) eventFeed() error {
 			last = list[i].Seq
 			known := list[i].refersTo(n, v.txn.cfg)
 			if list[i].isOfHold() {
-				if known, err = hasAny(v.txn.Tx, v.txn.points.holdKey(list[i].hold())); err != nil {
+				if _, known, err = v.txn.Get(v.txn.points.holdKey(list[i].hold())); err != nil {
 					return err
 				}
 			}

@@ -44,14 +44,6 @@ func (v *verifier) readHolds(family []*customer) error {
 	return nil
 }
 
-// hasAny reports whether there is an entry whose key begins with prefix.
-func hasAny(tx Tx, prefix key) (bool, error) {
-	for _, err := range scan(tx, prefix, false) {
-		return err == nil, err
-	}
-	return false, nil
-}
-
 // countHold counts a movement of a hold.
 func (v *verifier) countHold(m *movement) {
 	h := v.holds[m.Hold]
