@@ -52,7 +52,7 @@ type account struct {
 	Sums      []expiring
 	SumsApart bool
 
-	// The days of the rolling tier window that count something, in order, while
+	// The days of the tier window that count something, in order, while
 	// they are few. Once there are more, each has an entry of its own, and DaysApart is
 	// set until the next recount.
 	Days      []dayBasis
@@ -88,7 +88,7 @@ type accountHead struct {
 	Balance  decimal
 	Pending  decimal
 	Lifetime decimal // earned here and, if historic, before, less what returns should take back; spending does not lower it
-	Window   basis   // sum of the days in the rolling tier window
+	Window   basis   // sum of the days in the tier window, or the best of its calendar years
 	Due      instant // when the account next changes by itself, or never
 }
 

@@ -23,7 +23,7 @@ func (b *carriedOver) any() bool {
 const commentOpening = "Saldo inicial"
 
 // A historicPoints is points that were earned in another system. They are in an
-// account's Lifetime without a movement. In a rolling tier window they count on Day, the
+// account's Lifetime without a movement. In a tier window they count on Day, the
 // day that they came, since nobody knows when they were earned.
 type historicPoints struct {
 	Day    day

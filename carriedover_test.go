@@ -155,10 +155,10 @@ func TestOpeningMovement(t *testing.T) {
 }
 
 // TestHistoricPoints: points earned elsewhere count for the lifetime and for the tier, in
-// a rolling window for as long as if they had been earned on the day they came.
+// a window for as long as if they had been earned on the day they came.
 func TestHistoricPoints(t *testing.T) {
 	t.Parallel()
-	for _, window := range []string{`{"window":"Lifetime"}`, `{"window":"Rolling","months":12}`} {
+	for _, window := range []string{`{"window":"Lifetime"}`, `{"window":"Rolling","months":12}`, `{"window":"CalendarYear"}`} {
 		s := newShop(t, setup{program: `"tierBasis":` + window + `,` + twoTiers + `,"rules":[` + onePer1 + `]`})
 		const file = "correo,puntos,puntos históricos\nana@example.com,20,1500\nbeto@example.com,,999.5\n"
 		for _, want := range []string{"2 new, 0 known, 0 wrong, 1 opened with 20", "0 new, 2 known, 0 wrong"} {
@@ -180,10 +180,10 @@ func TestHistoricPoints(t *testing.T) {
 		s.apply(setup{program: `"tierBasis":` + window + `,"tiers":[{"name":"Bronce","threshold":0},{"name":"Oro","threshold":1001}],"rules":[` + onePer1 + `]`}.document())
 		s.wantTier(ana, "Oro", window)
 		s.wantTier(beto, "Bronce", window)
-		s.setClock("2027-03-04T10:00:00Z")
+		s.setClock(map[bool]string{false: "2027-03-04T10:00:00Z", true: "2028-01-01T06:00:00Z"}[strings.Contains(window, windowCalendarYear)])
 		s.swept()
 		want := "Oro"
-		if strings.Contains(window, "Rolling") {
+		if !strings.Contains(window, windowLifetime) {
 			want = "Bronce"
 		}
 		s.wantTier(ana, want, "a year later")

@@ -168,7 +168,7 @@ type expiry struct {
 
 type tierBasis struct {
 	Metric string `json:"metric"` // PointsEarned, AmountSpent or Purchases
-	Window string `json:"window"` // Lifetime or Rolling
+	Window string `json:"window"` // Lifetime, Rolling or CalendarYear
 	Months int    `json:"months,omitempty"`
 }
 

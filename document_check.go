@@ -259,7 +259,7 @@ func (ck *checker) program(path string, p *programDoc, zone *time.Location) {
 		ck.require(e.EndOf == "" || e.EndOf == "Month", path+".expiry.endOf", "debe ser Month")
 	}
 	ck.oneOf(path+".tierBasis.metric", p.TierBasis.Metric, metricPoints, metricSpent, metricPurchases)
-	ck.oneOf(path+".tierBasis.window", p.TierBasis.Window, windowLifetime, windowRolling)
+	ck.oneOf(path+".tierBasis.window", p.TierBasis.Window, windowLifetime, windowRolling, windowCalendarYear)
 	if months := p.TierBasis.Months; p.TierBasis.Window == windowRolling {
 		ck.require(months > 0 && months <= maxMonths, path+".tierBasis.months", "debe estar entre 1 y %d", maxMonths)
 	} else if ck.isSound(path + ".tierBasis.window") {

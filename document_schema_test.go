@@ -569,6 +569,7 @@ func TestSchemaRefuses(t *testing.T) {
 		{"programs[0].expiry.days", 5, "days and months"},
 		{"programs[1].expiry", map[string]any{}, "neither"},
 		{"programs[0].tierBasis.window", "Lifetime", "a lifetime of months"},
+		{"programs[0].tierBasis.window", "CalendarYear", "a calendar year of months"},
 		{"programs[0].payment.amount", nil, "points that are worth nothing"},
 		{"programs[0].payment.maxPercent", 0, "points that may pay nothing"},
 		{"programs[1].tierBasis", map[string]any{"window": "Rolling"}, "a rolling window of no months"},

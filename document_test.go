@@ -107,6 +107,7 @@ var documentChanges = []struct {
 	{"another window", `"Rolling"`, `"Yearly"`, "programs[0].tierBasis.window"},
 	{"a rolling window of no months", `"Rolling","months":6`, `"Rolling"`, "programs[0].tierBasis.months"},
 	{"a lifetime of months", `"Rolling"`, `"Lifetime"`, "programs[0].tierBasis.months"},
+	{"a calendar year of months", `"Rolling"`, `"CalendarYear"`, "programs[0].tierBasis.months"},
 	{"points that are worth nothing", `"amount":2,`, ``, "programs[0].payment.amount"},
 	{"no points that pay", `"points":20,`, `"points":0,`, "programs[0].payment.points"},
 	{"fewer than no points", `"minPoints":40`, `"minPoints":-1`, "programs[0].payment.minPoints"},

@@ -200,9 +200,9 @@ func (ms *mergesTxn) mergeAccount(p *program, stub, into *customer, family []*cu
 // moveFigures moves what an account has besides lots: what it has earned, what tiers are
 // measured by, and what came from another system.
 func (ms *mergesTxn) moveFigures(from, to *account, family []*customer) error {
-	rolling := to.program.TierBasis.Window == windowRolling
+	keepsDays := to.program.TierBasis.keepsDays()
 	var days dayBases
-	if rolling || !to.isOwn() {
+	if keepsDays || !to.isOwn() {
 		var err error
 		if days, err = ms.t.recount.daysOf(family, to.program); err != nil {
 			return err
@@ -226,7 +226,7 @@ func (ms *mergesTxn) moveFigures(from, to *account, family []*customer) error {
 		return err
 	}
 	for _, d := range days {
-		if !rolling {
+		if !keepsDays {
 			break
 		}
 		if err := ms.t.points.addBasisOn(to, d.Day, d.Basis); err != nil {

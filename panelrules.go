@@ -374,6 +374,7 @@ var programTexts = panelTexts{
 	"word.Purchases":                 {"Las compras", "The purchases"},
 	"word.Lifetime":                  {"Desde siempre", "Of all time"},
 	"word.Rolling":                   {"En los últimos meses", "In the last months"},
+	"word.CalendarYear":              {"Por año: lo alcanzado vale hasta el fin del siguiente", "By year: what is reached holds to the end of the next"},
 	"word.Signup":                    {"Al darse de alta", "For enrolling"},
 	"word.Birthday":                  {"En su cumpleaños", "On the birthday"},
 	"word.Monday":                    {"lunes", "Monday"},

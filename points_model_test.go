@@ -536,12 +536,24 @@ func (d date) monthsLater(n int) date {
 	return date{year, month, min(d[2], length)}
 }
 
-// figure adds up the days that still count. In a rolling window a day counts up
-// to and including its date Months later.
+// figure is the customer's: with calendar years the better one of this and the last.
 func (p *played) figure() decimal {
+	if p.program.TierBasis.Window == windowCalendarYear {
+		year := p.today()[0]
+		return max(p.figureOf(year), p.figureOf(year-1), 0)
+	}
+	return p.figureOf(0)
+}
+
+// figureOf adds up the days that still count, of a calendar year or, for 0, of all. In a rolling
+// window a day counts up to and including its date Months later.
+func (p *played) figureOf(year int) decimal {
 	var sum basis
 	tb, today := p.program.TierBasis, p.today()
 	for d, b := range p.days {
+		if year != 0 && d[0] != year {
+			continue
+		}
 		if later := d.monthsLater(tb.Months); tb.Window == windowRolling && slices.Compare(later[:], today[:]) < 0 {
 			continue
 		}
@@ -601,7 +613,10 @@ func randomProgram(rnd *rand.Rand) *programDoc {
 		},
 		Rules: []rule{{Key: "base", Name: "Base", Per: &perRule{Amount: decimalOf(1), Points: pick(rnd, dec("0.1"), dec("1"), dec("0.3333"), dec("2.5"))}}},
 	}
-	if rnd.IntN(2) == 0 {
+	switch rnd.IntN(4) {
+	case 0:
+		p.TierBasis.Window = windowCalendarYear
+	case 1:
 		p.TierBasis.Window, p.TierBasis.Months = windowRolling, 1+rnd.IntN(13)
 	}
 	if rnd.IntN(4) > 0 {

@@ -71,9 +71,10 @@ func newHistory(t *testing.T, rnd *rand.Rand) *history {
 }
 
 // wait moves the clock on, often to 1 ms before, at or after a moment at which a
-// lot becomes available or expires.
+// lot becomes available or expires, or a year ends.
 func (h *history) wait() {
-	var moments []instant
+	year := dayOf(h.shop.clock, h.model.zone).date().Year()
+	moments := []instant{dayOn(year+1, 1, 1).start(h.model.zone)}
 	now := h.play(h.shop.clock)
 	for _, l := range now.lots {
 		for _, at := range []instant{l.from, l.expires} {
@@ -85,7 +86,7 @@ func (h *history) wait() {
 	for _, o := range now.holds {
 		moments = append(moments, o.expires)
 	}
-	if len(moments) > 0 && h.rnd.IntN(3) == 0 {
+	if h.rnd.IntN(3) == 0 {
 		h.shop.clock = max(h.shop.clock, pick(h.rnd, moments...)+instant(h.rnd.IntN(3)-1))
 		return
 	}

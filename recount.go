@@ -8,7 +8,7 @@ import (
 )
 
 // When a program's tiers or its join change, every customer is recounted: the days of its
-// rolling window and its tier. That is done in bounded transactions after the
+// tier window and its tier. That is done in bounded transactions after the
 // document has been applied. A customer whose account is needed before its turn is
 // recounted then. The number of the next customer is kept, so that a stop in
 // between loses nothing:
@@ -155,7 +155,7 @@ func (r *recountTxn) early(a *account) error {
 	return r.rebuild(a)
 }
 
-// rebuild builds an account's rolling window again and puts it in its tier.
+// rebuild builds an account's tier window again and puts it in its tier.
 func (r *recountTxn) rebuild(a *account) error {
 	p := a.program
 	if !a.kept {
@@ -164,17 +164,17 @@ func (r *recountTxn) rebuild(a *account) error {
 	if err := r.t.points.clearWindow(a); err != nil {
 		return err
 	}
-	if p.TierBasis.Window == windowRolling {
+	if p.TierBasis.keepsDays() {
 		days, err := r.basisDays(a)
 		if err != nil {
 			return err
 		}
-		for _, d := range days {
+		for _, d := range days.kept(p.TierBasis) {
 			if d.Basis == (basis{}) || r.t.points.leaves(a, d.Day) <= r.t.now {
 				continue
 			}
 			a.Days = append(a.Days, d)
-			a.Window = a.Window.plus(d.Basis)
+			a.Window = p.TierBasis.with(a.Window, d.Basis)
 		}
 		r.t.points.setDaysApart(a)
 	}
@@ -191,6 +191,19 @@ func (list *dayBases) add(d day, b basis) {
 		*list = slices.Insert(*list, i, dayBasis{Day: d})
 	}
 	(*list)[i].Basis = (*list)[i].Basis.plus(b)
+}
+
+// kept is the list as accounts of a program keep it: the days of each calendar year in one where
+// those count.
+func (list dayBases) kept(tb tierBasis) dayBases {
+	if tb.Window != windowCalendarYear {
+		return list
+	}
+	var years dayBases
+	for _, d := range list {
+		years.add(tb.keptOn(d.Day), d.Basis)
+	}
+	return years
 }
 
 // addMovement counts one of the account's movements.

@@ -291,7 +291,7 @@ func (w *ruleWording) program(p *program) (list []string) {
 		if metric := w.say("program." + p.TierBasis.Metric); p.TierBasis.Window == windowRolling {
 			list = append(list, w.many("program.basis.Rolling", p.TierBasis.Months, metric))
 		} else {
-			add("program.basis.Lifetime", metric)
+			add("program.basis."+p.TierBasis.Window, metric)
 		}
 	}
 	if p.Join == joinAll {
@@ -417,4 +417,6 @@ var ruleTexts = panelTexts{
 	"program.earnOn.Paid":       {"lo que se paga en dinero", "what is paid with money"},
 	"program.earnOn.Total":      {"el total", "the total"},
 	"program.join.all":          {"Todos los clientes ganan en él, además de en su propio programa.", "All customers earn in it, besides their own program."},
+
+	"program.basis.CalendarYear": {"El nivel depende de %s en el año, y vale hasta el 31 de diciembre del siguiente.", "The tier follows from %s in the year, and holds to 31 December of the next."},
 }

@@ -142,7 +142,7 @@ func newCustomerDetail(t *txn, c *customer) (customerDetail, error) {
 		CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt,
 	}
 	if next != nil && p.TierBasis.Metric == metricPoints {
-		missing := next.Threshold - a.figure()
+		missing := next.Threshold - t.points.growing(a)
 		d.PointsToNextTier = &missing
 	}
 	for _, s := range t.rules.segmentsOf(a) {

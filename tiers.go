@@ -39,12 +39,37 @@ func (tb tierBasis) measure(b basis) decimal {
 }
 
 const (
-	metricPoints    = "PointsEarned"
-	metricSpent     = "AmountSpent"
-	metricPurchases = "Purchases"
-	windowLifetime  = "Lifetime"
-	windowRolling   = "Rolling"
+	metricPoints       = "PointsEarned"
+	metricSpent        = "AmountSpent"
+	metricPurchases    = "Purchases"
+	windowLifetime     = "Lifetime"
+	windowRolling      = "Rolling"
+	windowCalendarYear = "CalendarYear"
 )
+
+// keepsDays reports whether accounts keep what each day counts, since it does not count for ever.
+func (tb tierBasis) keepsDays() bool { return tb.Window != windowLifetime }
+
+// keptOn is the day under which an account keeps what counts on d: in a CalendarYear window the
+// first of the year.
+func (tb tierBasis) keptOn(d day) day {
+	if tb.Window == windowCalendarYear {
+		return dayOn(d.date().Year(), 1, 1)
+	}
+	return d
+}
+
+// with is what a window counts together with one more of its days. Of calendar years the best one
+// counts: what was reached in a year holds to 31 December of the next (contract §21).
+func (tb tierBasis) with(window, b basis) basis {
+	switch {
+	case tb.Window != windowCalendarYear:
+		return window.plus(b)
+	case tb.measure(b) > tb.measure(window):
+		return b
+	}
+	return window
+}
 
 // tierAt returns the highest tier whose threshold is at most figure, and the tier
 // after it; nil where there is none. Customers whom returns took below the lowest
@@ -63,11 +88,27 @@ func (p *program) tierAt(figure decimal) (current, next *tier) {
 // is always computed from it and the current program, not read from account.Tier.
 func (a *account) figure() decimal {
 	b := a.Window
-	if a.program.TierBasis.Window != windowRolling {
+	if !a.program.TierBasis.keepsDays() {
 		spent, purchases := a.sold()
 		b = basis{a.Lifetime, spent, int64(purchases)}
 	}
 	return a.program.TierBasis.measure(b)
+}
+
+// growing is the figure that the next purchase adds to, and so what is missing to the next tier is
+// counted from: of calendar years that of this year alone.
+func (pt *pointsTxn) growing(a *account) decimal {
+	tb := a.program.TierBasis
+	if tb.Window != windowCalendarYear {
+		return a.figure()
+	}
+	year := tb.keptOn(pt.t.dayOf(pt.t.now))
+	for _, d := range a.Days {
+		if d.Day == year {
+			return tb.measure(d.Basis)
+		}
+	}
+	return 0
 }
 
 // tier returns the account's current tier and the next one, each nil if there is
@@ -89,24 +130,26 @@ func (t *tier) nameOrNull() *string {
 	return &t.Name
 }
 
-// A dayBasis is what one day adds to an account's rolling window.
+// A dayBasis is what one day adds to an account's tier window, or one calendar year, under its
+// first day.
 type dayBasis struct {
 	Day   day
 	Basis basis
 }
 
-// addBasis adds what happened at a moment to the rolling window, if the program
+// addBasis adds what happened at a moment to the tier window, if the program
 // has one and the moment's day is still in it. What is taken back is negative.
 // saveAccount writes the change.
 func (pt *pointsTxn) addBasis(a *account, at instant, b basis) error {
-	if a.program.TierBasis.Window != windowRolling {
+	if !a.program.TierBasis.keepsDays() {
 		return nil
 	}
 	return pt.addBasisOn(a, pt.t.dayOf(at), b)
 }
 
-// addBasisOn is addBasis for a day, in a program that has a rolling window.
+// addBasisOn is addBasis for a day, in a program that has a tier window.
 func (pt *pointsTxn) addBasisOn(a *account, d day, b basis) error {
+	d = a.program.TierBasis.keptOn(d)
 	if d < pt.t.dayOf(pt.t.now) && pt.leaves(a, d) <= pt.t.now {
 		return nil
 	}
@@ -124,14 +167,26 @@ func (pt *pointsTxn) addBasisOn(a *account, d day, b basis) error {
 		a.Days = slices.Delete(a.Days, i, i+1)
 		a.notDueAt(pt.leaves(a, d))
 	}
+	a.chooseYear()
 	pt.setDaysApart(a)
 	return nil
 }
 
+// chooseYear makes the best of the calendar years count, where they do.
+func (a *account) chooseYear() {
+	if a.program.TierBasis.Window != windowCalendarYear {
+		return
+	}
+	a.Window = basis{}
+	for _, d := range a.Days {
+		a.Window = a.program.TierBasis.with(a.Window, d.Basis)
+	}
+}
+
 // setDaysApart gives each day an entry of its own if there are many. saveDays
-// writes the entries.
+// writes the entries. Calendar years stay in the record: no more than two count.
 func (pt *pointsTxn) setDaysApart(a *account) {
-	if len(a.Days) > pt.t.inline.days {
+	if a.program.TierBasis.Window != windowCalendarYear && len(a.Days) > pt.t.inline.days {
 		a.Days, a.days, a.DaysApart = nil, a.Days, true
 	}
 }
@@ -201,16 +256,19 @@ func (pt *pointsTxn) saveDays(a *account) error {
 	return nil
 }
 
-// leaves is the moment at which a day leaves the rolling window: the end of the
-// same date TierBasis.Months later.
+// leaves is the moment at which a day leaves the tier window: the end of the
+// same date TierBasis.Months later, or of the calendar year after its own.
 func (pt *pointsTxn) leaves(a *account, d day) instant {
+	if a.program.TierBasis.Window == windowCalendarYear {
+		return dayOn(d.date().Year()+2, 1, 1).start(pt.t.cfg.zone)
+	}
 	later := addMonths(d.date(), a.program.TierBasis.Months)
 	return (dayOn(later.Date()) + 1).start(pt.t.cfg.zone)
 }
 
 // windowLeaves is when the oldest day leaves the window; never if it is empty.
 func (pt *pointsTxn) windowLeaves(a *account) (instant, error) {
-	if a.program.TierBasis.Window != windowRolling {
+	if !a.program.TierBasis.keepsDays() {
 		return never, nil
 	}
 	for d, err := range pt.days(a) {
@@ -224,7 +282,7 @@ func (pt *pointsTxn) windowLeaves(a *account) (instant, error) {
 
 // shrinkWindow drops the days that have left the window at a moment.
 func (pt *pointsTxn) shrinkWindow(a *account, at instant) error {
-	if a.program.TierBasis.Window != windowRolling {
+	if !a.program.TierBasis.keepsDays() {
 		return nil
 	}
 	var gone []day
@@ -238,7 +296,11 @@ func (pt *pointsTxn) shrinkWindow(a *account, at instant) error {
 		a.Window = a.Window.minus(d.Basis)
 		gone = append(gone, d.Day)
 	}
-	return pt.dropDays(a, gone)
+	if err := pt.dropDays(a, gone); err != nil {
+		return err
+	}
+	a.chooseYear()
+	return nil
 }
 
 // clearWindow drops all days.

@@ -179,6 +179,132 @@ func TestTierOfReturn(t *testing.T) {
 	}
 }
 
+// TestTierCalendarYear shows until when a tier holds that was reached in a calendar year, with no
+// write in between, and what is missing to the next one. Rows are what a customer does, in order.
+func TestTierCalendarYear(t *testing.T) {
+	t.Parallel()
+	const program = `"returns":"Reverse","negativeBalance":"Debt","tierBasis":{"metric":"PointsEarned","window":"CalendarYear"},` + threeTiers
+	type step struct {
+		at     string // local time
+		buys   string
+		brings string // of the first purchase
+		late   string // local time at which the purchase happened, if not at
+		want   string // tier, and what is missing to the next
+	}
+	for _, test := range []struct {
+		reason string
+		steps  []step
+	}{
+		{"holds to 31 December of the next year", []step{
+			{at: "2025-01-01T00:00:00", buys: "500", want: "Oro"},
+			{at: "2026-12-31T23:59:59.999", want: "Oro"},
+			{at: "2027-01-01T00:00:00", want: "Bronce 100"}}},
+		{"also what was reached in the year's last moment", []step{
+			{at: "2025-12-31T23:59:59.999", buys: "500", want: "Oro"},
+			{at: "2026-12-31T23:59:59.999", want: "Oro"},
+			{at: "2027-01-01T00:00:00", want: "Bronce 100"}}},
+		{"a year later for the first moment of the next", []step{
+			{at: "2026-01-01T00:00:00", buys: "500", want: "Oro"},
+			{at: "2027-12-31T23:59:59.999", want: "Oro"},
+			{at: "2028-01-01T00:00:00", want: "Bronce 100"}}},
+		{"earned anew", []step{
+			{at: "2025-06-01T12:00:00", buys: "500", want: "Oro"},
+			{at: "2026-12-31T23:59:59.999", buys: "500", want: "Oro"},
+			{at: "2027-01-01T00:00:00", want: "Oro"},
+			{at: "2027-12-31T23:59:59.999", want: "Oro"},
+			{at: "2028-01-01T00:00:00", want: "Bronce 100"}}},
+		{"earned anew in part", []step{
+			{at: "2025-06-01T12:00:00", buys: "500", want: "Oro"},
+			{at: "2026-06-01T12:00:00", buys: "120", want: "Oro"},
+			{at: "2026-12-31T23:59:59.999", want: "Oro"},
+			{at: "2027-01-01T00:00:00", want: "Plata 500"}}},
+		{"two years are not added up, and the next tier is of this year alone", []step{
+			{at: "2025-06-01T12:00:00", buys: "400", want: "Plata 100"},
+			{at: "2026-01-01T00:00:00", want: "Plata 500"},
+			{at: "2026-06-01T12:00:00", buys: "300", want: "Plata 200"},
+			{at: "2026-07-01T12:00:00", buys: "200", want: "Oro"}}},
+		{"several years without a look", []step{
+			{at: "2025-06-01T12:00:00", buys: "500", want: "Oro"},
+			{at: "2031-06-01T12:00:00", buys: "100", want: "Plata 400"}}},
+		{"a return takes away from the year of its purchase", []step{
+			{at: "2025-12-01T12:00:00", buys: "500", want: "Oro"},
+			{at: "2026-01-10T12:00:00", buys: "150", want: "Oro"},
+			{at: "2026-01-11T12:00:00", brings: "100", want: "Plata 350"},
+			{at: "2026-01-12T12:00:00", brings: "400", want: "Plata 350"},
+			{at: "2027-12-31T23:59:59.999", want: "Plata 500"},
+			{at: "2028-01-01T00:00:00", want: "Bronce 100"}}},
+		{"a return of what no longer counts changes nothing", []step{
+			{at: "2025-12-01T12:00:00", buys: "500", want: "Oro"},
+			{at: "2027-01-10T12:00:00", buys: "100", want: "Plata 400"},
+			{at: "2027-01-11T12:00:00", brings: "500", want: "Plata 400"}}},
+		{"a sale that comes late counts in the year in which it happened", []step{
+			{at: "2025-12-01T12:00:00", buys: "300", want: "Plata 200"},
+			{at: "2026-01-10T12:00:00", buys: "200", late: "2025-12-31T23:59:59.999", want: "Oro"},
+			{at: "2026-12-31T23:59:59.999", want: "Oro"},
+			{at: "2027-01-01T00:00:00", want: "Bronce 100"}}},
+	} {
+		for _, zone := range []string{"America/Mexico_City", "Asia/Tokyo", "Pacific/Kiritimati", "America/Sao_Paulo"} {
+			t.Run(test.reason+" in "+zone, func(t *testing.T) {
+				place, err := time.LoadLocation(zone)
+				if err != nil {
+					t.Fatal(err)
+				}
+				moment := func(local string) instant {
+					at, err := time.ParseInLocation("2006-01-02T15:04:05", local, place)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return instantOf(at)
+				}
+				s := newShop(t, setup{at: "2024-12-30T00:00:00Z", zone: zone, settings: `"maxLateDays":60`, program: program})
+				ana := s.customer("ana")
+				var first *sale
+				for _, step := range test.steps {
+					s.clock = moment(step.at)
+					switch {
+					case step.buys != "":
+						in := newSale{Customer: ana, Total: dec(step.buys)}
+						if step.late != "" {
+							in.OccurredAt = moment(step.late)
+						}
+						sold, err := s.sell(in)
+						s.ok(err)
+						if first == nil {
+							first = sold
+						}
+					case step.brings != "":
+						s.bring(first, step.brings)
+					}
+					for _, when := range []string{"before", "after"} {
+						got := ask(s, func(t *txn) (string, error) {
+							c, err := t.customers.get(ana)
+							if err != nil {
+								return "", err
+							}
+							d, err := newCustomerDetail(t, c)
+							if err != nil {
+								return "", err
+							}
+							if d.PointsToNextTier == nil {
+								return *d.TierName, nil
+							}
+							return fmt.Sprint(*d.TierName, " ", *d.PointsToNextTier), nil
+						})
+						if got != step.want {
+							t.Fatalf("%s the sweep of %s: %s, want %s", when, step.at, got, step.want)
+						}
+						if when == "before" {
+							s.verified()
+							s.swept()
+						}
+					}
+					s.verified()
+				}
+			})
+		}
+	}
+}
+
 // TestTiersChanged shows that applying a document with other tiers or another basis gives
 // every customer the tier that it now belongs to.
 func TestTiersChanged(t *testing.T) {
@@ -209,6 +335,7 @@ func TestTiersChanged(t *testing.T) {
 		{"a longer one", `{"metric":"PointsEarned","window":"Rolling","months":12}`, two, "Plata", "Plata"},
 		{"another metric", `{"metric":"AmountSpent","window":"Rolling","months":1}`, `{"name":"A","threshold":0},{"name":"B","threshold":1040}`, "A", "B"},
 		{"purchases", `{"metric":"Purchases","window":"Lifetime"}`, `{"name":"A","threshold":0},{"name":"B","threshold":2}`, "B", "B"},
+		{"calendar years", `{"metric":"AmountSpent","window":"CalendarYear"}`, `{"name":"A","threshold":0},{"name":"B","threshold":1035}`, "A", "B"},
 		{"no tiers", lifetime, ``, "", ""},
 		{"back again", lifetime, two, "Plata", "Plata"},
 	} {

@@ -316,7 +316,7 @@ func (m *mixture) sold(code int, answer string) {
 func (m *mixture) batch() {
 	var rows []string
 	for range 1 + m.rnd.IntN(6) {
-		switch m.rnd.IntN(6) {
+		switch m.rnd.IntN(7) {
 		case 0:
 			rows = append(rows, pick(m.rnd, `{}`, `{"customerId":"x","totalAmount":1}`, `{"customerId":"`+m.person().String()+`","totalAmount":-1}`, `7`,
 				`{"customerId":"`+m.person().String()+`","totalAmount":1,"occurredAt":"2001-01-01T00:00:00Z"}`))
@@ -532,6 +532,8 @@ func (m *mixture) change() {
 		p.Default = true
 	case 5:
 		p.Expiry = &expiry{Days: 5 + m.rnd.IntN(20)}
+	case 6:
+		p.TierBasis = tierBasis{Metric: pick(m.rnd, metricPoints, metricSpent, metricPurchases), Window: windowCalendarYear}
 	}
 	m.apply()
 }

@@ -117,7 +117,7 @@ func (r *replayer) addHistoric(a *account) {
 			r.v.problem("%v: sus puntos históricos son %s", r.what, h.Points)
 		}
 	}
-	if r.rolling {
+	if r.keepsDays {
 		r.days.addHistoric(a)
 	}
 }
@@ -154,7 +154,7 @@ func (r *replayer) countSales(h *saleHistory) {
 		if b, ok := s.basisIn(a.program.Number); ok && !a.isOwn() {
 			sold = sold.plus(b)
 		}
-		if r.rolling {
+		if r.keepsDays {
 			r.days.addSale(r.v.txn, s, a.program.Number)
 		}
 	}
@@ -220,9 +220,11 @@ func (h *saleHistory) countMovement(v *verifier, m *movement) {
 	}
 }
 
-// window compares the days of the rolling tier window with what they should
+// window compares the days of the tier window with what they should
 // count.
 func (v *verifier) window(a *account, what subject, days dayBases) error {
+	tb := a.program.TierBasis
+	days = days.kept(tb)
 	var sum basis
 	last := day(math.MinInt32)
 	told := 0 // how many of days were compared
@@ -252,12 +254,14 @@ func (v *verifier) window(a *account, what subject, days dayBases) error {
 		if kept.Basis != should && v.txn.points.leaves(a, d) > v.txn.now { // a day that has left may still wait for the sweep
 			v.differs(what, fmt.Sprintf(": base del día %d", d), kept.Basis, should)
 		}
-		sum = sum.plus(kept.Basis)
+		sum = tb.with(sum, kept.Basis)
 	}
 	if v.recounting {
 		return nil
 	}
-	v.atMost(what, "días del nivel", len(a.Days), v.txn.inline.days)
+	if tb.Window != windowCalendarYear { // whose years are few
+		v.atMost(what, "días del nivel", len(a.Days), v.txn.inline.days)
+	}
 	equal(v, what, ": base del nivel", a.Window, sum)
 	for _, d := range days[told:] {
 		v.missingDay(a, what, d)
@@ -283,7 +287,7 @@ func (v *verifier) atMost(account subject, what string, n, most int) {
 func (r *replayer) begin(v *verifier, a *account) {
 	*r = replayer{
 		v: v, account: a, what: subject{"cuenta", a.customer.ID, a.program.Key}, lots: r.lots[:0], days: r.days[:0], stored: r.stored[:0],
-		rolling: a.program.TierBasis.Window == windowRolling,
+		keepsDays: a.program.TierBasis.keepsDays(),
 	}
 }
 
@@ -333,7 +337,7 @@ func (r *replayer) take(m *movement, record []byte, h *saleHistory) error {
 	if m.isOpening() {
 		r.opening += m.Amount
 	}
-	if r.rolling {
+	if r.keepsDays {
 		r.days.addMovement(v.txn, m)
 	}
 	return nil

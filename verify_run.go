@@ -249,7 +249,7 @@ type replayer struct {
 	v                *verifier
 	account          *account
 	what             subject
-	rolling          bool // the tier window is a rolling one, so days are counted
+	keepsDays        bool // the program has a tier window, so days are counted
 	balance, pending decimal
 	earned           decimal
 	opening          decimal
