@@ -98,6 +98,7 @@ func (r *request) saleFields() newSale {
 		}
 	}
 	in.Pay = r.payment(in.Type)
+	in.Labels = r.labels(in.Type)
 	return in
 }
 

@@ -79,6 +79,8 @@ func TestErrorTable(t *testing.T) {
 		"points_payment_step": true, "points_payment_late": true,
 		"hold_not_found": true, "hold_closed": true, "hold_exceeded": true, "too_many_holds": true,
 
+		"labels_invalid": true, // contract §21
+
 		"item_not_purchased": true, "price_changed": true, "external_id_undone": true, "too_many_redemptions": true, // contract §19
 	}
 	for line := range strings.Lines(strings.TrimSpace(contractErrors)) {

@@ -222,6 +222,7 @@
 // Sales:
 //
 //	salelog.go           the log of sales and slots of time, which count them for lists
+//	labels.go            labels of sales: what a till says of one, as how it was paid
 //	sales.go             purchases
 //	shares.go            what a sale does in each program
 //	payment.go           points that pay for a purchase

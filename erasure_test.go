@@ -82,8 +82,8 @@ func (b *bared) live() {
 	at := c.ID.String()
 	b.said("/points/customers/"+at+"/add", `{"amount": 50, "comment": "Comentoso-Puntos Ñandutí"}`)
 	b.said("/points/customers/"+at+"/deduct", `{"amount": 1, "comment": "Comentoso-Resta"}`)
-	b.said("/transactions", `{"customerId": "`+at+`", "totalAmount": 500, "externalId": "T-1", "comment": "Comentoso-Venta"}`)
-	b.servedShop.post("/api/v1/transactions", "", `{"customerId": "`+at+`", "totalAmount": 500, "externalId": "T-1", "comment": "Comentoso-Venta"}`) // again
+	b.said("/transactions", `{"customerId": "`+at+`", "totalAmount": 500, "externalId": "T-1", "comment": "Comentoso-Venta", "labels": {"mesa": "Comentoso-Mesa"}}`)
+	b.servedShop.post("/api/v1/transactions", "", `{"customerId": "`+at+`", "totalAmount": 500, "externalId": "T-1", "comment": "Comentoso-Venta", "labels": {"mesa": "Comentoso-Mesa"}}`) // again
 	b.said("/transactions", `{"customerId": "`+at+`", "totalAmount": 100, "type": "Return", "externalId": "T-1", "comment": "Comentoso-Devolución"}`)
 	b.servedShop.shop.swept() // birthday points
 	rewards := ask(b.servedShop.shop, func(t *txn) ([]*reward, error) { return t.cfg.Rewards, nil })
@@ -336,7 +336,7 @@ func TestEraseVerified(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
 	ana := s.customer("ana")
-	sold, err := s.sell(newSale{Customer: ana, Total: dec("5"), Comment: "para llevar"})
+	sold, err := s.sell(newSale{Customer: ana, Total: dec("5"), Comment: "para llevar", Labels: saleLabels{{"mesa", "de Ana"}}})
 	s.ok(err)
 	_, err = s.move(ana, &movement{Amount: dec("5"), Category: categoryBonus, Comment: "un regalo"})
 	s.ok(err)
@@ -364,13 +364,15 @@ func TestEraseVerified(t *testing.T) {
 	k := customerKey(s.org, ana, partCustomer)
 	seq := sold.Seq
 	commented := must(s, func(t *txn) (*sale, error) { return t.sales.at(seq) })
-	commented.Comment = "para llevar"
+	labelled := *commented
+	commented.Comment, labelled.Labels = "para llevar", saleLabels{{"mesa", "de Ana"}}
 	for what, with := range map[string]memTx{
 		"a name":                           put(k, &named),
 		"a link to the person":             put(k, &linked),
 		"the secret":                       put(k, &secret),
 		"another status":                   put(k, &marked),
 		"a sale's comment":                 put(orgKey('t', s.org).u64(seq), commented),
+		"a sale's labels":                  put(orgKey('t', s.org).u64(seq), &labelled),
 		"a movement's comment":             replaced(orgKey('m', s.org).u64(1), kept),
 		"a movement as if it had had none": put(orgKey('m', s.org).u64(1), bare),
 	} {

@@ -57,6 +57,7 @@ var (
 	codePointsPaymentTooLarge    = newCode("points_payment_too_large", http.StatusBadRequest, "Los puntos pueden pagar hasta N % de la venta")
 	codePointsPaymentStep        = newCode("points_payment_step", http.StatusBadRequest, "Los puntos para pagar van de N en N")
 	codePointsPaymentLate        = newCode("points_payment_late", http.StatusBadRequest, "Una venta de antes no se puede pagar con puntos")
+	codeLabelsInvalid            = newCode("labels_invalid", http.StatusBadRequest, "labels no es válido")
 	codeHoldExceeded             = newCode("hold_exceeded", http.StatusBadRequest, "La retención es de N puntos")
 	codeCustomerInactive         = newCode("customer_inactive", http.StatusBadRequest, "El cliente no está activo")
 	codeBirthDateInvalid         = newCode("birth_date_invalid", http.StatusBadRequest, "birthDate debe ser una fecha AAAA-MM-DD no futura")

@@ -203,6 +203,22 @@ func (r *request) attributes() []attribute {
 	return list
 }
 
+// labels reads the labels of a purchase.
+func (r *request) labels(saleType string) saleLabels {
+	members, ok := r.fields.members("labels")
+	switch {
+	case !ok:
+		r.fields.invalid("labels", "debe ser un objeto")
+	case saleType == typeReturn && len(members) > 0:
+		r.fields.invalid("labels", "solo vale en una compra")
+	default:
+		list, err := labelsIn(members)
+		r.fields.fail(err)
+		return list
+	}
+	return nil
+}
+
 // readAttribute reads a member of attributes. A name with blanks at its ends is refused.
 func readAttribute(m pair) (a attribute, ok bool) {
 	a.Name = m.name

@@ -153,6 +153,9 @@ func (d *apiDoc) matches(t *testing.T, at string, s *docSchema, typ reflect.Type
 	if typ == reflect.TypeFor[salePrograms]() { // is encoded as a list
 		typ = reflect.TypeFor[[]saleProgram]()
 	}
+	if typ == reflect.TypeFor[saleLabels]() { // are encoded as an object
+		typ = reflect.TypeFor[map[string]string]()
+	}
 	mayBeNull := typ == reflect.TypeFor[instant]() || typ.Kind() == reflect.Slice
 	if want := pointer && !omitEmpty; null != want && !mayBeNull {
 		t.Errorf("%s: null is %v, and the code has %v", at, null, want)

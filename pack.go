@@ -49,6 +49,8 @@ var packedWords = []string{
 	"redemptions",
 
 	"payment", "amountDue", "holdId",
+
+	"labels",
 }
 
 var packedPlaces = func() map[string]byte {

@@ -53,6 +53,8 @@ type sale struct {
 	Vouchers []uint64 // redemptions that come back with it (saleredemptions.go)
 
 	Payment *salePayment // with points, or what a return undoes of one; nil: none
+
+	Labels saleLabels // of a purchase: what its till says of it (labels.go)
 }
 
 // Tags of a sale's optional fields.
@@ -62,6 +64,7 @@ const (
 	saleLimited  = 3 // of each share
 	saleVouchers = 4
 	salePaid     = 5
+	saleLabelled = 6
 )
 
 // A line is what a purchase keeps about one of its items, for returns.
@@ -116,6 +119,9 @@ func (s *sale) fields(c *coder) {
 			s.Payment = new(salePayment)
 		}
 		s.Payment.fields(c)
+	}
+	if c.optional(saleLabelled, len(s.Labels) > 0) {
+		listField(c, (*[]label)(&s.Labels), (*label).fields)
 	}
 	if c.reading && (!s.linesMatch() || !s.paymentIsSound()) {
 		c.fail()
@@ -213,6 +219,7 @@ type newSale struct {
 	Again      bool        // a purchase with these values was wholly returned, and this is another one
 	Restore    bool        // a return that leaves nothing of its purchase cancels the vouchers used in it
 	Pay        *newPayment // of a purchase: with points; nil: not with points
+	Labels     saleLabels  // of a purchase
 }
 
 // register records a purchase and what it earns, or a return and what it
@@ -236,6 +243,7 @@ func (sa *salesTxn) registerOf(c *customer, in newSale) (*sale, *customer, error
 	s := &sale{
 		ID: sa.t.id(), Customer: c.ID, Type: in.Type, Source: in.Source, Total: in.Total,
 		Comment: in.Comment, ExternalID: in.ExternalID, CreatedAt: sa.t.now, Items: in.Items, By: sa.t.by,
+		Labels: in.Labels,
 	}
 	if in.OccurredAt != 0 {
 		s.CreatedAt = min(in.OccurredAt, sa.t.now)

@@ -16,7 +16,7 @@ import (
 //
 // Version 11 is the first that is released. Since then:
 //
-//	12  payments with points: sales, tallies; holds: tables, accounts, movements
+//	12  payments with points: sales, tallies; holds: tables, accounts, movements; labels of sales
 //
 // A change of a key, a record or a size comes with the next version:
 //

@@ -29,6 +29,8 @@ type saleShape struct {
 
 	Payment   *paymentShape `json:"payment"`
 	AmountDue decimal       `json:"amountDue"`
+
+	Labels saleLabels `json:"labels,omitempty"`
 }
 
 // A paymentShape is what points paid of a purchase; of a return its figures are below 0.
@@ -167,6 +169,9 @@ func (v saleShape) appendJSON(b []byte) []byte {
 	b = appendJSONList(append(b, `,"redemptions":`...), v.Redemptions)
 	b = v.Payment.appendJSON(append(b, `,"payment":`...))
 	b = v.AmountDue.append(append(b, `,"amountDue":`...))
+	if len(v.Labels) > 0 {
+		b = v.Labels.appendJSON(append(b, `,"labels":`...))
+	}
 	return append(b, '}')
 }
 
@@ -201,7 +206,7 @@ func newSaleShapeFor(t *txn, s *sale, c *customer) (saleShape, error) {
 		Items: s.Items, PointsEarned: own.PointsEarned, PointsReversed: own.PointsReversed, PointsPending: own.PointsPending,
 		PointsShortfall: own.PointsShortfall, Balance: own.Balance, AppliedRules: own.AppliedRules, TierChange: own.TierChange,
 		OriginalTransactionID: idOrNull(s.Previous), Programs: salePrograms{Own: own}, CreatedBy: by, Redemptions: redemptions,
-		Payment: newPaymentShape(t, s), AmountDue: s.due(),
+		Payment: newPaymentShape(t, s), AmountDue: s.due(), Labels: s.Labels,
 	}
 	if shape.Items == nil {
 		shape.Items = []item{}

@@ -339,6 +339,8 @@ func TestStrictRandom(t *testing.T) {
 				value = "[" + object(names, below) + pick(rnd, "", "", "", ",7", ","+object(names, below)) + "]"
 			case name == "attributes":
 				value = pick(rnd, `{"a":"b"}`, `{"a":null}`)
+			case name == "labels":
+				value = pick(rnd, `{"a":"b"}`, "{}")
 			case slices.Contains([]string{"totalAmount", "amount", "price", "quantity"}, name):
 				value = text(name)
 			default:

@@ -32,7 +32,7 @@ var bases = []row{
 	{text: `POST /api/v1/transactions
 {"customerId": "{customer}", "totalAmount": 20, "type": "Purchase", "items": [{"sku": "A", "price": 10, "quantity": 2}], "externalId": "E", "comment": "c", "occurredAt": "2026-11-19T10:00:00Z", "again": true}`},
 	{text: `POST /api/v1/transactions
-{"customerId": "{customer}", "totalAmount": 20, "pay": {"points": 10}}`},
+{"customerId": "{customer}", "totalAmount": 20, "pay": {"points": 10}, "labels": {"pago": "efectivo"}}`},
 	{text: `POST /api/v1/points/customers/{customer}/holds
 {"amount": 5, "loyaltyProgramId": "{club}", "expiresInSeconds": 600, "comment": "c"}`},
 	{text: `POST /api/v1/points/holds/{hold}/capture
@@ -61,7 +61,7 @@ func (s *street) hostile(field string) string {
 		"externalId": `"H"`, "originalTransactionId": id("return"), "productId": id("gorra"),
 		"sku": `"H"`, "price": `7`, "quantity": `1.5`, "status": `"Inactive"`, "birthDate": `"1991-12-31"`, "attributes": `{"h": true}`,
 		"code": id("spare"), "transactionId": id("return"), "from": id("solo"), "confirm": `"no"`,
-		"occurredAt": `"2026-11-18T10:00:00Z"`, "actor": `"h"`, "again": `"h"`, "restoreRedemptions": `"h"`, "expectedPoints": `7`, "expiresInSeconds": `700`, "pay": `{"points": 20}`, "transactions": `[{"customerId": ` + id("solo") + `, "totalAmount": 7}]`,
+		"occurredAt": `"2026-11-18T10:00:00Z"`, "actor": `"h"`, "again": `"h"`, "restoreRedemptions": `"h"`, "expectedPoints": `7`, "expiresInSeconds": `700`, "pay": `{"points": 20}`, "labels": `{"h": "h"}`, "transactions": `[{"customerId": ` + id("solo") + `, "totalAmount": 7}]`,
 	}
 	if values[field] == "" {
 		s.world.Fatalf("no hostile value of %s", field)

@@ -269,8 +269,11 @@ func (v *verifier) sales(family []*customer) (*saleHistory, error) {
 	for i := range h.all {
 		s := &h.all[i]
 		what := subject{kind: "venta", id: s.ID}
-		if h.erased && s.Comment != "" {
-			v.problem("%v: tiene comentario, y su cliente está eliminado", what)
+		if h.erased && (s.Comment != "" || len(s.Labels) > 0) {
+			v.problem("%v: tiene comentario o etiquetas, y su cliente está eliminado", what)
+		}
+		if len(s.Labels) > 0 && (s.Type != typePurchase || !s.Labels.areSound()) {
+			v.problem("%v: tiene etiquetas que no puede tener", what)
 		}
 		v.want[tableSales].entries++
 		v.dayAt(s.Program, s.CreatedAt).countSale(s.sale)

@@ -121,7 +121,7 @@ func (s *shop) usePayments() {
 	s.add(mar, "500", never)
 	whole, part := s.hold(paz, "20", mostHold, "pedido"), s.hold(paz, "40", mostHold, "pedido")
 	must(s, func(t *txn) (any, error) { return t.points.capture(part, dec("15")) })
-	sold, err := s.sell(newSale{Customer: paz, Total: dec("60"), Pay: &newPayment{Points: dec("50")}})
+	sold, err := s.sell(newSale{Customer: paz, Total: dec("60"), Pay: &newPayment{Points: dec("50")}, Labels: saleLabels{{"pago", "efectivo"}}})
 	s.ok(err)
 	_, err = s.sell(newSale{Customer: paz, Total: dec("60"), Pay: &newPayment{Hold: &whole, Points: dec("8")}})
 	s.ok(err)
@@ -386,6 +386,9 @@ var told = map[string]string{
 	"r.UsedBy.ID":            "told once",
 	"r.UsedBy.Actor":         "told once",
 	"t.Comment":              "told once",
+	"t.Labels one less":      "told once",
+	"t.Labels.Name":          "told once",
+	"t.Labels.Value":         "told once",
 	"t.Source":               "told once",
 	"t.Items.Price":          "told once; the total need not be the sum of the items",
 	"t.Rules one more":       "a rule that gave nothing changes no sum",
