@@ -382,6 +382,12 @@ func (im *importer) toRow(fields []string) (row importRow, faults []rowFault) {
 			price = in.number()
 		case "comment":
 			row.Comment = cell
+		case "labels":
+			row.Labels = append(row.Labels, in.labels()...)
+		default:
+			if called, ok := strings.CutPrefix(name, labelColumn); ok && trimBlanks(cell) != "" {
+				row.Labels = append(row.Labels, label{called, cell})
+			}
 		}
 	}
 	if im.request.Kind == importSales {
@@ -426,8 +432,8 @@ func dateOf(moment string) string {
 	return moment
 }
 
-// join adds a row to a sale. If the totals of its rows differ, the whole sale is
-// wrong.
+// join adds a row to a sale. If its rows differ in the total or in a label, the whole sale is
+// wrong. A label may be in some rows only.
 func (r *csvRecord) join(next csvRecord) {
 	for _, f := range next.faults {
 		if slices.Contains(itemColumns, f.Field) {
@@ -436,11 +442,21 @@ func (r *csvRecord) join(next csvRecord) {
 		r.fail(f)
 	}
 	if next.row.Total != r.row.Total {
-		r.fail(rowFault{Field: "totalAmount", Text: "no es igual en todas las filas de la venta"})
+		r.fail(rowFault{Field: "totalAmount", Text: unequalRows})
+	}
+	for _, l := range next.row.Labels {
+		at := slices.IndexFunc(r.row.Labels, func(had label) bool { return had.Name == l.Name })
+		if at < 0 {
+			r.row.Labels = append(r.row.Labels, l)
+		} else if trimBlanks(r.row.Labels[at].Value) != trimBlanks(l.Value) {
+			r.fail(rowFault{Field: labelColumn + l.Name, Text: unequalRows})
+		}
 	}
 	r.row.Items = append(r.row.Items, next.row.Items...)
 	r.lines = append(r.lines, next.lines...)
 }
+
+const unequalRows = "no es igual en todas las filas de la venta"
 
 func (im *importer) add(r csvRecord) error {
 	if len(r.lines) == 0 {

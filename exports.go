@@ -36,10 +36,11 @@ var exportColumns = map[string][]string{
 	},
 }
 
-// fullColumns are the columns that a full export adds. Of these only enrolled is imported.
+// fullColumns are the columns that a full export adds. Of these only enrolled and labels are
+// imported.
 var fullColumns = map[string][]string{
 	importCustomers: {"id", "tier", "balance", "pending", "expiring", "enrolled", "status"},
-	importSales:     {"id", "customerId", "points", "source", "registeredAt", "createdBy", "pointsPaid", "amountPaid", "amountDue"},
+	importSales:     {"id", "customerId", "points", "source", "registeredAt", "createdBy", "pointsPaid", "amountPaid", "amountDue", "labels"},
 	exportMovements: {"rule", "createdBy"},
 }
 
@@ -146,7 +147,7 @@ func exportSaleRows(t *txn, number uint64, full bool) ([][]string, error) {
 			return nil, err
 		}
 		more = []string{s.ID.String(), c.ID.String(), s.points().String(), s.Source, s.RegisteredAt.String(), by}
-		more = append(append(more, paymentCells(s)...), s.due().String())
+		more = append(append(more, paymentCells(s)...), s.due().String(), labelsCell(s.Labels))
 	}
 	var rows [][]string
 	row := func(sku, quantity, price string) {
@@ -170,6 +171,14 @@ func paymentCells(s *sale) []string {
 	}
 	points, amount := s.paid()
 	return []string{points.String(), amount.String()}
+}
+
+// labelsCell is labels as JSON, which an import reads again; empty where there are none.
+func labelsCell(list saleLabels) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return string(list.appendJSON(nil))
 }
 
 // exportName returns the externalId of a sale. It returns the id where there is no

@@ -63,7 +63,7 @@ func TestExportGolden(t *testing.T) {
 	must(s, func(t *txn) (*redemption, error) { return t.rewards.useCode(used.Code, &purchase.ID) })
 	_, err = s.cancel(cancelled)
 	s.ok(err)
-	paid, err := s.sell(newSale{Customer: ana, Total: dec("20"), Source: sourceAPI, Pay: &newPayment{Points: dec("30")}})
+	paid, err := s.sell(newSale{Customer: ana, Total: dec("20"), Source: sourceAPI, Pay: &newPayment{Points: dec("30")}, Labels: saleLabels{{"pago", "efectivo"}}})
 	s.ok(err)
 	s.bring(paid, "10")
 	s.pass(4 * oneDay)

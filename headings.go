@@ -48,6 +48,7 @@ var importColumns = map[string][]column{
 		{"quantity", "cantidad, unidades, piezas, qty, units"},
 		{"price", "precio, precio unitario, unit price"},
 		{"comment", "comentario, comentarios, nota, notas, observaciones, comments, note, notes"},
+		{"labels", "etiquetas"},
 	},
 }
 
@@ -68,6 +69,9 @@ func (h *fileHeadings) shown(name string) string {
 		if c.name == name {
 			return c.String()
 		}
+	}
+	if strings.HasPrefix(name, labelColumn) {
+		return name
 	}
 	return ""
 }
@@ -109,7 +113,7 @@ func newHeadings(kind string, mapped [][2]string, ignore []string) (*fileHeading
 		}
 	}
 	for _, m := range mapped {
-		name, ok := h.known[headingKey(m[1])]
+		name, ok := h.named(m[1])
 		if !ok {
 			return nil, usageErrorf("-map %q=%s: no hay columna %s; hay: %s", m[0], m[1], m[1], columnList(kind))
 		}
@@ -133,6 +137,9 @@ func columnList(kind string) string {
 			list = append(list, c.String())
 		}
 	}
+	if kind == importSales {
+		list = append(list, labelColumn+"NOMBRE (una etiqueta)")
+	}
 	return strings.Join(list, ", ")
 }
 
@@ -145,6 +152,18 @@ func (h *fileHeadings) column(heading string) (name string, ok bool) {
 	}
 	if slices.Contains(h.ignore, key) {
 		return "", true
+	}
+	return h.named(heading)
+}
+
+// named returns the column with a name, or with another one that people use. Each name of a
+// label is a column of sales: label.pago.
+func (h *fileHeadings) named(heading string) (name string, ok bool) {
+	start := min(len(labelColumn), len(heading))
+	if h.kind == importSales && strings.EqualFold(heading[:start], labelColumn) {
+		called := trimBlanks(heading[start:])
+		_, err := newSaleLabels(label{called, "-"})
+		return labelColumn + called, err == nil
 	}
 	name, ok = h.known[headingKey(heading)]
 	return name, ok

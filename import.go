@@ -285,8 +285,30 @@ func saleOf(t *txn, r *rowReader) (s newSale, at instant) {
 		r.fail(newError(codeTotalAmountInvalid).on("totalAmount"))
 	}
 	s.Items = importedItems(r.input, r.row.Items)
+	s.Labels = importedLabels(r.input, s.Type, r.row.Labels)
 	s.Comment, _ = r.clean("comment", r.row.Comment, maxComment, codeCommentTooLong)
 	return s, at
+}
+
+// importedLabels reads the labels of an imported sale. A fault is of the label's own column.
+func importedLabels(in input, saleType string, list []label) saleLabels {
+	sound := true
+	for _, l := range list {
+		column := labelColumn + l.Name
+		if saleType == typeReturn {
+			in.invalid(column, "solo vale en una compra")
+			sound = false
+		} else if _, err := newSaleLabels(l); err != nil {
+			in.fail(newError(codeLabelsInvalid).on(column))
+			sound = false
+		}
+	}
+	if !sound {
+		return nil
+	}
+	labels, err := newSaleLabels(list...)
+	in.fail(err)
+	return labels
 }
 
 // customerOfRow returns the customer with an e-mail or else a phone.

@@ -27,6 +27,7 @@ type importRow struct {
 	Total      string       `json:"totalAmount,omitempty"`
 	Comment    string       `json:"comment,omitempty"`
 	Items      []importItem `json:"items,omitempty"`
+	Labels     []label      `json:"labels,omitempty"`
 
 	// Faulty are the paths of the fields in which the file itself shows a fault. Such a row is
 	// not stored; it is only looked at for other faults.
@@ -62,6 +63,9 @@ type rowFault struct {
 // itemColumns are the columns of a sale's items.
 var itemColumns = []string{"sku", "quantity", "price"}
 
+// labelColumn begins the name of a column with one label of a sale: label.pago.
+const labelColumn = "label."
+
 // path names the field at fault as errors of the API do: items[3].price.
 func (f rowFault) path() string {
 	if slices.Contains(itemColumns, f.Field) {
@@ -84,6 +88,8 @@ func rowFaultOf(e *apiError) rowFault {
 		f.Text = "no es un teléfono válido"
 	case codeTypeInvalid:
 		f.Text = "debe ser compra o devolución"
+	case codeLabelsInvalid:
+		f.Text = "una venta lleva hasta 10 etiquetas distintas, con nombres de hasta 40 caracteres y valores de hasta 100"
 	case codeReturnExceedsPurchase:
 		f.Text = "la devolución supera lo comprado"
 	}

@@ -54,3 +54,75 @@ func TestLabels(t *testing.T) {
 		}
 	}
 }
+
+// TestLabelsImported: columns of labels are imported, and what a full export writes of them is
+// imported again.
+func TestLabelsImported(t *testing.T) {
+	t.Parallel()
+	const people = "nombre,correo\nAna,ana@example.com\n"
+	const tricky = `a=b; "c", {d}`
+	from := newOpenTill(t)
+	from.ok("import customers " + from.file("c.csv", people))
+	from.ok("import sales -map forma=label.pago " + from.file("s.csv", `ticket,fecha,correo,total,producto,cantidad,precio,forma,Label.Canal
+T-1,2026-01-05,ana@example.com,30,CAFE,1,10,efectivo,
+T-1,2026-01-05,ana@example.com,30,TE,1,20, efectivo ,web
+T-2,2026-01-06,ana@example.com,10,,,,"`+strings.ReplaceAll(tricky, `"`, `""`)+`",
+T-3,2026-01-07,ana@example.com,10,,,,,
+`))
+	full := from.ok("export sales -full")
+	for _, want := range []string{`,"{""Canal"":""web"",""pago"":""efectivo""}"` + "\n", `,"{""pago"":""a=b; \""c\"", {d}""}"` + "\n", ",10,\n"} {
+		if !strings.Contains(full, want) {
+			t.Errorf("%s\nlacks %s", full, want)
+		}
+	}
+	to := newOpenTill(t)
+	to.ok("import customers " + to.file("c.csv", people))
+	to.ok("import sales -ignore id,customerId,points,source,registeredAt,createdBy,pointsPaid,amountPaid,amountDue " + to.file("s.csv", full))
+	last := func(text string) (cells []string) {
+		for line := range strings.Lines(text) {
+			_, after, _ := strings.Cut(line, ",\"{")
+			cells = append(cells, after)
+		}
+		return cells
+	}
+	same(t, "labels", last(to.ok("export sales -full")), last(full))
+}
+
+// TestLabelsImportedWrong: each fault of a label stands with its column and cell, and a heading
+// that can be no label is unknown.
+func TestLabelsImportedWrong(t *testing.T) {
+	t.Parallel()
+	till := newOpenTill(t)
+	till.ok("import customers " + till.file("c.csv", "nombre,correo\nAna,ana@example.com\n"))
+	long := strings.Repeat("x", 101)
+	file := till.file("s.csv", `ticket,fecha,correo,tipo,total,sku,cantidad,precio,label.pago,etiquetas
+W-1,2026-01-05,ana@example.com,,10,,,,`+long+`,
+W-2,2026-01-05,ana@example.com,,10,,,,efectivo,"{""pago"":""tarjeta""}"
+W-3,2026-01-05,ana@example.com,,10,,,,,pago=efectivo
+W-4,2026-01-05,ana@example.com,,10,CAFE,1,5,efectivo,
+W-4,2026-01-05,ana@example.com,,10,TE,1,5,tarjeta,
+W-5,2026-01-05,ana@example.com,,10,,,,tarjeta,
+W-5,2026-01-06,ana@example.com,devolución,10,,,,tarjeta,
+`)
+	if code, _, _ := till.run("import sales " + file); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	told := readText(t, file+".errors.csv")
+	for _, want := range []string{
+		`label.pago: ""` + long[:60] + `…"": una venta lleva`,
+		`etiquetas: ""{""pago"":""tarjeta""}"": una venta lleva`,
+		`etiquetas: ""pago=efectivo"": debe ser un objeto JSON`,
+		`label.pago: ""efectivo"": no es igual en todas las filas de la venta`,
+		`label.pago: ""tarjeta"": solo vale en una compra`,
+	} {
+		if !strings.Contains(told, want) {
+			t.Errorf("%s\nlacks %s", told, want)
+		}
+	}
+	for _, heading := range []string{"label.", "label. ", "label." + strings.Repeat("x", 41)} {
+		code, _, told := till.run("import sales " + till.file("u.csv", "ticket,fecha,correo,total,"+heading+"\nU-1,2026-01-05,ana@example.com,10,\n"))
+		if code != 1 || !strings.Contains(told, "columnas desconocidas") {
+			t.Errorf("%q: %d %s", heading, code, told)
+		}
+	}
+}

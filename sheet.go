@@ -137,6 +137,21 @@ func (r *cellReader) key() string {
 	return r.cell
 }
 
+// labels reads the labels of a sale as an export writes them: a JSON object.
+func (r *cellReader) labels() saleLabels {
+	cell := trimBlanks(r.cell)
+	if cell == "" {
+		return nil
+	}
+	members, fault := parseObjectOf([]byte(cell), maxMembers)
+	list, err := labelsIn(members)
+	if fault != nil || err != nil {
+		r.fail(`debe ser un objeto JSON de hasta 10 textos, como {"pago":"efectivo"}`)
+		return nil
+	}
+	return list
+}
+
 // survey reads the rows for what only all of them tell: whether a column without a heading
 // has a cell, which is an error, and whether dates have the month first.
 func (s *sheet) survey(in *lineReader) error {
