@@ -333,7 +333,7 @@ func (ru *rulesTxn) giveBirthdayIn(c *customer, p *program, on day) (given bool,
 		}
 		given = true
 		err := ru.t.points.credit(a, &movement{
-			Category: categoryBonus, Amount: *r.Points, Comment: r.Name,
+			Category: r.category(), Amount: *r.Points, Comment: r.Name,
 			AvailFrom: ru.inDays(ru.t.now, r.PendingDays), Expires: ru.inDays(ru.t.now, r.ExpiresInDays),
 		})
 		if err != nil {

@@ -51,6 +51,9 @@ var rushShop = setup{
 	program: `"payment":{"points":10,"amount":1},"rules":[{"key":"base","name":"base","per":{"amount":3,"points":1}},
 		{"key":"diaria","name":"diaria","skus":["DIA"],"points":7,"maxPerCustomerPerDay":3},
 		{"key":"primera","name":"primera","skus":["DIA"],"points":11,"firstPurchase":true},
+		{"key":"meta","name":"meta","skus":["META"],"points":7,"budget":100},
+		{"key":"una","name":"una","skus":["VIDA"],"points":13,"maxPerCustomer":1},
+		{"key":"decima","name":"decima","skus":["VIDA"],"points":2,"every":10},
 		{"key":"bienvenida","name":"bienvenida","on":"Signup","points":50}]`,
 	also: `"rewards":[{"key":"pocas","program":"club","name":"Pocas","pointsCost":1,"stock":10},
 		{"key":"tres","program":"club","name":"Tres","pointsCost":1,"limitPerCustomer":3},
@@ -351,6 +354,37 @@ var rushes = []struct {
 			expect("times a rule was used", given, map[string]int{"diaria": 3, "primera": 1}),
 			expect("points earned", earned, 3*7+11),
 			expect("balance", r.balance(ana), 50+3*7+11))
+	}},
+	{"budget of a rule", racyWrites, func(r *rush) error {
+		var customers []string
+		for range 5 {
+			customers = append(customers, r.customer(50))
+		}
+		got := r.all(func(i int) response {
+			return r.sell(customers[i%len(customers)], `"totalAmount":1,"items":[{"sku":"META","price":1,"quantity":1}]`)
+		})
+		earned := 0
+		for _, t := range got.accepted() {
+			earned += t.PointsEarned
+		}
+		return errors.Join(
+			got.want(map[string]int{"201": r.size}),
+			expect("points of a budget of 100, 7 at a time", earned, 100))
+	}},
+	{"once in a life, and every tenth", racyWrites, func(r *rush) error {
+		ana := r.customer(50)
+		got := r.all(func(int) response {
+			return r.sell(ana, `"totalAmount":1,"items":[{"sku":"VIDA","price":1,"quantity":1}]`)
+		})
+		given := map[string]int{}
+		for _, t := range got.accepted() {
+			for _, rule := range t.AppliedRules {
+				given[rule.Name]++
+			}
+		}
+		return errors.Join(
+			got.want(map[string]int{"201": r.size}),
+			expect("times a rule was used", given, map[string]int{"una": 1, "decima": r.size / 10}))
 	}},
 	{"enrolment", racyWrites, func(r *rush) error {
 		before := r.wires.get("/customers?limit=1").told().Meta.Total

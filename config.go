@@ -117,11 +117,14 @@ func (p *program) currencyID() id {
 	return p.ID.derive("currency")
 }
 
-func (p *program) ruleID(r *rule) id {
-	if u, ok := p.ids[r.Key]; ok {
+func (p *program) ruleID(r *rule) id { return p.ruleIDOf(r.Key) }
+
+// ruleIDOf is the id of a rule by its key. The rule need not be there any more.
+func (p *program) ruleIDOf(key string) id {
+	if u, ok := p.ids[key]; ok {
 		return u
 	}
-	return p.ID.derive("rule", r.Key)
+	return p.ID.derive("rule", key)
 }
 
 func (p *program) deriveIDs() {
@@ -145,8 +148,9 @@ type programDoc struct {
 	Returns         string      `json:"returns"`         // Reverse or Keep
 	NegativeBalance string      `json:"negativeBalance"` // Clamp or Debt
 	TierBasis       tierBasis   `json:"tierBasis"`
-	Tiers           []tier      `json:"tiers"`             // lowest threshold first
-	Payment         *paymentDoc `json:"payment,omitempty"` // nil: its points pay nothing (payment.go)
+	Tiers           []tier      `json:"tiers"`                 // lowest threshold first
+	Payment         *paymentDoc `json:"payment,omitempty"`     // nil: its points pay nothing (payment.go)
+	ExcludeSKUs     []string    `json:"excludeSkus,omitempty"` // of all its rules
 	Rules           []rule      `json:"rules"`
 }
 
@@ -211,7 +215,9 @@ type rule struct {
 	// Conditions.
 	On                   string     `json:"on,omitempty"` // Purchase (default), Signup or Birthday
 	MinAmount            *decimal   `json:"minAmount,omitempty"`
-	SKUs                 []string   `json:"skus,omitempty"` // `*` stands for any run of characters
+	SKUs                 []string   `json:"skus,omitempty"`        // `*` stands for any run of characters
+	ExcludeSKUs          []string   `json:"excludeSkus,omitempty"` // these items neither count nor are counted
+	MinQuantity          *decimal   `json:"minQuantity,omitempty"` // of the items that match SKUs
 	Tiers                []string   `json:"tiers,omitempty"`
 	Segments             []string   `json:"segments,omitempty"` // keys
 	Days                 []string   `json:"days,omitempty"`
@@ -220,6 +226,15 @@ type rule struct {
 	Until                string     `json:"until,omitempty"`
 	FirstPurchase        bool       `json:"firstPurchase,omitempty"`
 	MaxPerCustomerPerDay int        `json:"maxPerCustomerPerDay,omitempty"`
+	MaxPerCustomer       int        `json:"maxPerCustomer,omitempty"` // in a life; 0: no limit
+	Every                int        `json:"every,omitempty"`          // on each so manieth purchase that meets the rest; 0: on all
+
+	// Labels are values by the name of a label: the sale has one of them of each name.
+	Labels map[string][]string `json:"labels,omitempty"`
+
+	// Most points: in a sale, and in all; nil: no limit.
+	MaxPoints *decimal `json:"maxPoints,omitempty"`
+	Budget    *decimal `json:"budget,omitempty"`
 
 	// Effects.
 	Per        *perRule `json:"per,omitempty"`
@@ -229,6 +244,8 @@ type rule struct {
 
 	PendingDays   int `json:"pendingDays,omitempty"`
 	ExpiresInDays int `json:"expiresInDays,omitempty"`
+
+	Category string `json:"category,omitempty"` // of its movements; "": the usual one
 }
 
 type perRule struct {

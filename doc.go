@@ -217,14 +217,15 @@
 // Rules:
 //
 //	segments.go          the groups that customers belong to
+//	labels.go            labels of sales: what a till says of one, as how it was paid
 //	rules.go             what a purchase earns
 //
 // Sales:
 //
 //	salelog.go           the log of sales and slots of time, which count them for lists
-//	labels.go            labels of sales: what a till says of one, as how it was paid
 //	sales.go             purchases
 //	shares.go            what a sale does in each program
+//	rulecounts.go        how often rules were used, and what they gave of their budgets
 //	payment.go           points that pay for a purchase
 //	latesales.go         sales that come later than they happened
 //	uniquesales.go       sales that a till sends again

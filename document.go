@@ -104,6 +104,17 @@ func (ck *checker) decode(path string, raw json.RawMessage, v reflect.Value) {
 			}
 			ck.decode(at, members[name], field)
 		}
+	case v.Kind() == reflect.Map && raw[0] == '{':
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &members); err != nil {
+			ck.unreadable(path, sentenceOf("%s", err))
+		}
+		v.Set(reflect.MakeMap(v.Type()))
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			value := reflect.New(v.Type().Elem()).Elem()
+			ck.decode(path+"."+name, members[name], value)
+			v.SetMapIndex(reflect.ValueOf(name), value)
+		}
 	case v.Kind() == reflect.Slice && v.Type() != reflect.TypeFor[json.RawMessage]() && raw[0] == '[':
 		var elements []json.RawMessage
 		if err := json.Unmarshal(raw, &elements); err != nil {
@@ -147,7 +158,7 @@ func mustBe(v reflect.Value, raw json.RawMessage, err error) sentence {
 		return sentenceOf("debe ser %s", anyOf{"true", "false"})
 	case reflect.Slice:
 		return sentenceOf("debe ser una lista")
-	case reflect.Struct:
+	case reflect.Struct, reflect.Map:
 		return sentenceOf("debe ser un objeto")
 	}
 	if strings.Trim(string(raw), "-0123456789") == "" {

@@ -269,6 +269,7 @@ func (ck *checker) program(path string, p *programDoc, zone *time.Location) {
 	if p.Payment != nil {
 		ck.payment(path+".payment", p)
 	}
+	ck.patterns(path+".excludeSkus", p.ExcludeSKUs)
 	ck.rules(path, p, zone)
 }
 
@@ -308,10 +309,19 @@ func (ck *checker) rules(path string, p *programDoc, zone *time.Location) {
 			days := p.Expiry.leastDays()
 			ck.require(r.PendingDays < days, at+".pendingDays", "debe ser menor a los %d días en que los puntos del programa pueden vencer", days)
 		}
-		if (r.On == onSignup || r.On == onBirthday) && r.Points != nil && ck.isSound(path+".pointsDecimals") { // given unrounded
-			rounded, _ := roundRat(r.Points.rat(), p.PointsDecimals, roundFloor)
-			ck.require(rounded == *r.Points, at+".points", "debe tener a lo sumo %d decimales", p.PointsDecimals)
+		if !ck.isSound(path + ".pointsDecimals") {
+			continue
 		}
+		unrounded := func(name string, d *decimal) {
+			if d != nil {
+				ck.require(*d%unit(p.PointsDecimals) == 0, at+"."+name, "debe tener a lo sumo %d decimales", p.PointsDecimals)
+			}
+		}
+		if r.On == onSignup || r.On == onBirthday {
+			unrounded("points", r.Points)
+		}
+		unrounded("maxPoints", r.MaxPoints)
+		unrounded("budget", r.Budget)
 	}
 }
 
@@ -355,11 +365,22 @@ func (ck *checker) rule(path string, r *rule, zone *time.Location) {
 	if r.On == onSignup || r.On == onBirthday {
 		ck.require(r.Points != nil, path, "una regla de %s da points", r.On)
 		ck.require(r.MinAmount == nil && r.SKUs == nil && r.Tiers == nil && r.Segments == nil && r.Days == nil && r.Hours == nil &&
-			!r.FirstPurchase && r.MaxPerCustomerPerDay == 0, path, "una regla de %s solo admite from y until como condiciones", r.On)
+			!r.FirstPurchase && r.MaxPerCustomerPerDay == 0 && r.ExcludeSKUs == nil && r.MinQuantity == nil && r.Labels == nil &&
+			r.MaxPerCustomer == 0 && r.Every == 0 && r.MaxPoints == nil && r.Budget == nil,
+			path, "una regla de %s solo admite from y until como condiciones", r.On)
 	}
-	ck.require(r.MinAmount == nil || *r.MinAmount > 0, path+".minAmount", "debe ser mayor a 0")
-	for i, sku := range r.SKUs {
-		ck.require(sku != "" && len([]rune(sku)) <= 100, fmt.Sprintf("%s.skus[%d]", path, i), "debe tener de 1 a 100 caracteres")
+	ck.above("minAmount", path, r.MinAmount)
+	ck.patterns(path+".skus", r.SKUs)
+	ck.patterns(path+".excludeSkus", r.ExcludeSKUs)
+	ck.above("minQuantity", path, r.MinQuantity)
+	ck.require(r.MinQuantity == nil || len(r.SKUs) > 0 || !ck.isSound(path+".skus"), path+".minQuantity", "solo va con skus")
+	ck.above("maxPoints", path, r.MaxPoints)
+	ck.above("budget", path, r.Budget)
+	ck.require(r.MaxPerCustomer >= 0, path+".maxPerCustomer", "debe ser mayor a 0")
+	ck.require(r.Every == 0 || r.Every > 1, path+".every", "debe ser mayor a 1")
+	ck.ruleLabels(path+".labels", r.Labels)
+	if r.Category != "" {
+		ck.oneOf(path+".category", r.Category, earningCategories()...)
 	}
 	for i, d := range r.Days {
 		ck.oneOf(fmt.Sprintf("%s.days[%d]", path, i), d, "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -373,6 +394,31 @@ func (ck *checker) rule(path string, r *rule, zone *time.Location) {
 	ck.require(r.PendingDays >= 0 && r.PendingDays <= maxDays, path+".pendingDays", "debe estar entre 0 y %d", maxDays)
 	ck.require(r.ExpiresInDays >= 0 && r.ExpiresInDays <= maxDays, path+".expiresInDays", "debe estar entre 0 y %d", maxDays)
 	ck.require(r.ExpiresInDays == 0 || r.ExpiresInDays > r.PendingDays, path+".expiresInDays", "debe ser mayor a pendingDays")
+}
+
+// above checks a figure that may be missing.
+func (ck *checker) above(name, path string, d *decimal) {
+	ck.require(d == nil || *d > 0, path+"."+name, "debe ser mayor a 0")
+}
+
+// patterns checks patterns of skus.
+func (ck *checker) patterns(path string, list []string) {
+	for i, sku := range list {
+		ck.require(sku != "" && len([]rune(sku)) <= 100, fmt.Sprintf("%s[%d]", path, i), "debe tener de 1 a 100 caracteres")
+	}
+}
+
+// ruleLabels checks the labels that a rule asks for: as many as a sale can have.
+func (ck *checker) ruleLabels(path string, asked map[string][]string) {
+	ck.require(len(asked) <= maxLabels, path, "no puede tener más de %d nombres", maxLabels)
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		at := path + "." + name
+		ck.require(isLabelText(name, maxLabelName), at, "su nombre debe tener de 1 a %d caracteres, sin espacios al principio ni al final", maxLabelName)
+		ck.require(len(asked[name]) > 0, at, "hace falta al menos un valor")
+		for i, value := range asked[name] {
+			ck.require(isLabelText(value, maxLabelValue), fmt.Sprintf("%s[%d]", at, i), "debe tener de 1 a %d caracteres, sin espacios al principio ni al final", maxLabelValue)
+		}
+	}
 }
 
 // maxRuleDepth bounds the nesting of segment rules.

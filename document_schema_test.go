@@ -104,12 +104,33 @@ func (s jsonSchema) faultOf(at jsonSchema, keyword, path string, v any) string {
 		}
 		return ""
 	case "additionalProperties":
-		for name := range object {
-			if at["properties"].(map[string]any)[name] == nil {
+		described, _ := at["properties"].(map[string]any)
+		of, isSchema := want.(map[string]any)
+		for name, member := range object {
+			if described[name] != nil {
+				continue
+			}
+			if !isSchema {
 				return fmt.Sprintf("%s.%s: there is no such field", path, name)
 			}
+			if fault := s.fault(of, path+"."+name, member); fault != "" {
+				return fault
+			}
 		}
-		return wrong(want == false)
+		return wrong(want == false || isSchema)
+	case "propertyNames":
+		for name := range object {
+			if fault := s.fault(want.(map[string]any), path+"."+name, name); fault != "" {
+				return fault
+			}
+		}
+		return ""
+	case "maxProperties":
+		return wrong(!isObject || float64(len(object)) <= want.(float64))
+	case "const":
+		return wrong(v == want)
+	case "not":
+		return wrong(s.fault(want.(map[string]any), path, v) != "")
 	case "oneOf":
 		fits := 0
 		for _, alternative := range want.([]any) {
@@ -243,7 +264,7 @@ func TestSchemaFields(t *testing.T) {
 		if typ == reflect.TypeFor[json.RawMessage]() {
 			return // the value of a segment rule: of several types
 		}
-		absent := typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice
+		absent := typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice || typ.Kind() == reflect.Map
 		if typ.Kind() == reflect.Pointer {
 			typ = typ.Elem()
 		}
@@ -341,6 +362,7 @@ func TestSchemaWords(t *testing.T) {
 		"programs[0].tierBasis.metric":          "$defs.tierBasis.properties.metric",
 		"programs[0].tierBasis.window":          "$defs.tierBasis.properties.window",
 		"programs[0].rules[3].on":               "$defs.rule.properties.on",
+		"programs[0].rules[0].category":         "$defs.rule.properties.category",
 		"programs[0].rules[0].days[0]":          "$defs.rule.properties.days.items",
 		"organization.settings.externalIds":     "$defs.organization.properties.settings.properties.externalIds",
 		"organization.settings.secondFactor[0]": "$defs.organization.properties.settings.properties.secondFactor.items",
@@ -440,6 +462,17 @@ var limitCases = []struct {
 	{"programs[0].rules[0].hours.from", "23:59", "24:00", "pattern"},
 	{"programs[0].rules[0].hours.to", "00:00", "0:00", "pattern"},
 	{"programs[0].rules[0].maxPerCustomerPerDay", 0, -1, "minimum"},
+	{"programs[0].rules[0].maxPerCustomer", 0, -1, "minimum"},
+	{"programs[0].rules[0].every", 0, -1, "minimum"},
+	{"programs[0].rules[0].every", 2, 1, "not"},
+	{"programs[0].rules[0].maxPoints", 0.1, 0, "exclusiveMinimum"},
+	{"programs[0].rules[0].budget", 99999999999.9, 1e11, "maximum"},
+	{"programs[0].rules[0].minQuantity", 0.0001, 0, "exclusiveMinimum"},
+	{"programs[0].rules[0].excludeSkus[0]", letters(100), letters(101), "maxLength"},
+	{"programs[0].excludeSkus[0]", "*", "", "minLength"},
+	{"programs[0].rules[0].labels.pago[0]", letters(100), letters(101), "maxLength"},
+	{"programs[0].rules[0].labels.pago[0]", "x", "", "minLength"},
+	{"programs[0].rules[0].labels.pago", []any{"x"}, []any{}, "minItems"},
 	{"programs[0].rules[0].per.amount", 0.0001, 0, "exclusiveMinimum"},
 	{"programs[0].rules[0].per.points", 99999999999.9999, 1e11, "maximum"},
 	{"programs[0].rules[2].perItem", 0.0001, 0, "exclusiveMinimum"},

@@ -262,7 +262,7 @@ func (s *sale) points() decimal {
 // exportRules lists the rules that gave the points of a purchase, by name; "" for other
 // movements. Points of sign-up and birthday rules have the rule's name as their comment.
 func exportRules(t *txn, m *movement) (string, error) {
-	if m.Category != categoryPurchase || m.Transaction == (id{}) {
+	if !m.isEarned() {
 		return "", nil
 	}
 	s, err := t.sales.get(m.Transaction)

@@ -81,7 +81,7 @@ func TestFraction(t *testing.T) {
 func BenchmarkEarn(b *testing.B) {
 	s := newBusyShop(b)
 	cfg := ask(s.shop, func(t *txn) (*config, error) { return t.cfg, nil })
-	f := facts{total: 920_0000, items: threeItems, at: s.shop.clock.time().In(cfg.zone), usedOn: func(string) int { return 0 }}
+	f := facts{total: 920_0000, items: threeItems, at: s.shop.clock.time().In(cfg.zone), counts: noCounts{}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if e, ok := cfg.Programs[0].earn(f); !ok || len(e.awards) != 3 {

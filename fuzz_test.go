@@ -290,7 +290,7 @@ var records = map[string]func([]byte) string{
 	"customer": recordFault[customer], "identity": recordFault[identity], "replay": recordFault[replay], "replaySlices": recordFault[replaySlices],
 	"usage": recordFault[savedUsage], "counters": recordFault[counters], "chain": recordFault[chain], "link": recordFault[link],
 	"account": recordFault[account], "lot": recordFault[lot], "movement": recordFault[movement], "redemption": recordFault[redemption],
-	"typeCount": recordFault[typeCount], "sale": recordFault[sale], "ruleUse": recordFault[ruleUse], "tally": recordFault[tally],
+	"typeCount": recordFault[typeCount], "sale": recordFault[sale], "ruleUse": recordFault[ruleUse], "ruleLife": recordFault[ruleLife], "ruleBudget": recordFault[ruleBudget], "tally": recordFault[tally],
 }
 
 // recordFault reads a record. If it is accepted, it must be the same after it is
@@ -514,7 +514,7 @@ func TestFuzzFindsFaults(t *testing.T) {
 			t.Errorf("%s is strict", body)
 		}
 	}
-	if len(records) != 16 || !slices.Contains(slices.Collect(maps.Keys(records)), "sale") {
+	if len(records) != 18 || !slices.Contains(slices.Collect(maps.Keys(records)), "sale") {
 		t.Error("records")
 	}
 }

@@ -23,13 +23,14 @@ const (
 func (l *label) fields(c *coder) { c.text(&l.Name); c.text(&l.Value) }
 
 // isSound reports whether name and value are there, within their bounds and without control
-// characters. They are trimmed.
+// characters, trimmed.
 func (l label) isSound() bool {
-	forbids := func(r rune) bool { return forbidden(r) || unicode.IsControl(r) }
-	sound := func(text string, most int) bool {
-		return text != "" && utf8.RuneCountInString(text) <= most && !strings.ContainsFunc(text, forbids)
-	}
-	return sound(l.Name, maxLabelName) && sound(l.Value, maxLabelValue)
+	return isLabelText(l.Name, maxLabelName) && isLabelText(l.Value, maxLabelValue)
+}
+
+func isLabelText(text string, most int) bool {
+	return text != "" && utf8.RuneCountInString(text) <= most && trimBlanks(text) == text &&
+		!strings.ContainsFunc(text, func(r rune) bool { return forbidden(r) || unicode.IsControl(r) })
 }
 
 // saleLabels are the labels of a sale, in the order of their names. In JSON they are an object.
@@ -78,3 +79,16 @@ func (v saleLabels) appendJSON(b []byte) []byte {
 }
 
 func (v saleLabels) MarshalJSON() ([]byte, error) { return v.appendJSON(nil), nil }
+
+// meet reports whether the labels have one of the values asked for under each of the names. Letter
+// case does not matter.
+func (v saleLabels) meet(asked map[string][]string) bool {
+	for name, values := range asked {
+		if !slices.ContainsFunc(v, func(l label) bool {
+			return strings.EqualFold(l.Name, name) && slices.ContainsFunc(values, func(value string) bool { return strings.EqualFold(l.Value, value) })
+		}) {
+			return false
+		}
+	}
+	return true
+}

@@ -330,7 +330,7 @@ func (ms *mergesTxn) moveStubs(into, stub *customer, had []*customer) error {
 
 // moveCounts adds a customer's uses of rules and of rewards to those of another one.
 func (ms *mergesTxn) moveCounts(from, to id) error {
-	for _, part := range []byte{partRuleUse, partRewardUse} {
+	for _, part := range []byte{partRuleUse, partRewardUse, partRuleLife} {
 		prefix := customerKey(ms.t.org, from, part)
 		var list []Entry
 		for e, err := range scan(ms.t.Tx, prefix, false) {
@@ -363,6 +363,9 @@ func (ms *mergesTxn) addCount(part byte, e Entry, k key) error {
 			return err
 		}
 		return ms.t.putUint(k, n+uintIn(e.Value))
+	}
+	if part == partRuleLife {
+		return ms.addLife(e, k)
 	}
 	more, err := decodeEntry[ruleUse](e)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -94,6 +95,8 @@ const (
 	tableInvitations
 	tableInvitationList
 	tableHolds
+	tableRuleLives
+	tableRuleBudgets
 	manyTables
 )
 
@@ -186,6 +189,8 @@ var tables = [manyTables]struct {
 	tableInvitations:           {"V hash(32)", "invitation", primary},                       // by the SHA-256 of its token (invitations.go)
 	tableInvitationList:        {"L org invitation", "invitations of an organization", 0},   // its hash
 	tableHolds:                 {"O org hold", "hold", primary},                             // points set aside (holds.go)
+	tableRuleLives:             {"c org cust 10 prog rule", "rule in a customer's life", 0}, // how often the customer used it in all (rulecounts.go)
+	tableRuleBudgets:           {"C org prog rule", "budget of a rule", 0},                  // what it gave (rulecounts.go)
 }
 
 // keyWidths gives the width of each part of a key in bytes; 0 means text. Text ends
@@ -217,7 +222,11 @@ var keyParts = func() (all [manyTables][]keyPart) {
 			case word[0] == '\'':
 				p.fixed = word[1]
 			case word[0] >= '0' && word[0] <= '9':
-				p.fixed = word[0] - '0'
+				n, err := strconv.ParseUint(word, 10, 8)
+				if err != nil {
+					panic(err)
+				}
+				p.fixed = byte(n)
 			default:
 				p.name = strings.Trim(word, "[]")
 				p.optional = p.name != word
@@ -485,6 +494,7 @@ const (
 	partRewardUse
 	partHold
 	partRedemptions
+	partRuleLife
 )
 
 // counters hold the last number given in each sequence of an organization, which is

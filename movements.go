@@ -148,6 +148,17 @@ func isEarning(category string) bool {
 	return true
 }
 
+// earningCategories are those that a rule can give its points in.
+func earningCategories() []string {
+	return slices.DeleteFunc(slices.Clone(addCategories), func(c string) bool { return !isEarning(c) })
+}
+
+// isEarned reports whether a movement has what a purchase earned. The credit of what pays for a
+// purchase and comes back names lots.
+func (m *movement) isEarned() bool {
+	return m.Amount > 0 && m.Transaction != (id{}) && len(m.Uses) == 0
+}
+
 // record appends a movement to the ledger and to its account's chain. The
 // caller has already changed the account's balance.
 func (pt *pointsTxn) record(a *account, m *movement) error {

@@ -275,6 +275,8 @@ func (f *pageData) auditText(field, text string) string {
 		return text
 	case last == "scopes":
 		return f.scopeText(text)
+	case last == "category" && f.Lang.has("category."+text):
+		return f.T("category." + text)
 	case strings.HasPrefix(field, "rewards["):
 		kinds = nil
 	}

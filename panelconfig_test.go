@@ -269,8 +269,8 @@ func TestPanelWarnings(t *testing.T) {
 	text := string(s.shop.exportedDocument())
 	changed := strings.Replace(text, `"rules":[`, `"rules":[{"key":"over","name":"Over","points":1,"until":"2020-01-01"},{"key":"not","name":"Not","perItem":1,"skus":["A","!RON"]},`, 1)
 	for lang, want := range map[string][]string{
-		"es": {"<li>Programa club › Regla over: nunca dará puntos: until ya pasó</li>", `<li>Programa club › Regla not: "!RON" no excluye artículos: solo vale para los que empiezan así, con !</li>`},
-		"en": {"<li>Program club › Rule over: it will never give points: its until is over</li>", `<li>Program club › Rule not: "!RON" leaves no items out: it only matches those that begin so, with !</li>`},
+		"es": {"<li>Programa club › Regla over: nunca dará puntos: until ya pasó</li>", `<li>Programa club › Regla not: "!RON" no excluye artículos: solo vale para los que empiezan así, con !; para excluir está excludeSkus</li>`},
+		"en": {"<li>Program club › Rule over: it will never give points: its until is over</li>", `<li>Program club › Rule not: "!RON" leaves no items out: it only matches those that begin so, with !; to leave items out there is excludeSkus</li>`},
 	} {
 		s.speaks(roleOwner, lang)
 		s.shop.apply([]byte(text))

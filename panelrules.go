@@ -1,6 +1,9 @@
 package main
 
 import (
+	"encoding/json"
+	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,9 +27,10 @@ func programForms() []panelForm {
 		wordMember("name"), wordMember("on"), partMember("per", figureMember("amount"), figureMember("points")), figureMember("perItem"), figureMember("points"), figureMember("multiplier"),
 		figureMember("minAmount"), rowsMember("skus"), boxesMember("tiers"), boxesMember("segments"), boxesMember("days"), partMember("hours", wordMember("from"), wordMember("to")),
 		wordMember("from"), wordMember("until"), {name: "firstPurchase", kind: checkMember}, figureMember("maxPerCustomerPerDay"), figureMember("pendingDays"), figureMember("expiresInDays"),
+		rowsMember("excludeSkus"), figureMember("minQuantity"), askedLabelsMember, figureMember("maxPerCustomer"), figureMember("every"), figureMember("maxPoints"), figureMember("budget"), wordMember("category"),
 	}
 	members := []formMember{
-		payTermsMember, wordMember("name"), wordMember("currency"), figureMember("pointsDecimals"), wordMember("rounding"), wordMember("returns"), wordMember("negativeBalance"),
+		payTermsMember, rowsMember("excludeSkus"), wordMember("name"), wordMember("currency"), figureMember("pointsDecimals"), wordMember("rounding"), wordMember("returns"), wordMember("negativeBalance"),
 		partMember("expiry", figureMember("days"), figureMember("months"), wordMember("endOf")),
 		partMember("tierBasis", wordMember("metric"), wordMember("window"), figureMember("months")),
 		{name: "tiers", kind: madeMember, make: tierRows},
@@ -52,6 +56,55 @@ var payTermsMember = formMember{name: "payment", kind: madeMember, make: func(v 
 	}
 	return literal
 }}
+
+// askedLabelsMember is the labels that a rule asks for, one on each line: pago: efectivo. Lines with
+// one name are values of it.
+var askedLabelsMember = formMember{name: "labels", kind: madeMember, make: blankOr(func(_ *panelRequest, _, text string) string {
+	asked := map[string][]string{}
+	for l := range labelLines(text) {
+		asked[l.Name] = append(asked[l.Name], l.Value)
+	}
+	literal, _ := json.Marshal(asked) // texts can be written
+	return string(literal)
+})}
+
+// labelsMember is a sale's labels, one on each line.
+var labelsMember = formMember{name: "labels", kind: madeMember, make: blankOr(func(_ *panelRequest, _, text string) string {
+	var body []pair
+	for l := range labelLines(text) {
+		body = append(body, pair{l.Name, string(appendJSONString(nil, l.Value))})
+	}
+	return string(appendObject(nil, body))
+})}
+
+// labelLines yields the labels of a text with one on each line.
+func labelLines(text string) iter.Seq[label] {
+	return func(yield func(label) bool) {
+		for row := range strings.SplitSeq(text, "\n") {
+			if row = trimBlanks(row); row == "" {
+				continue
+			}
+			name, value, ok := strings.Cut(row, ": ")
+			if !ok {
+				name, value, _ = strings.Cut(row, ":")
+			}
+			if !yield(label{trimBlanks(name), trimBlanks(value)}) {
+				return
+			}
+		}
+	}
+}
+
+// LabelLines are the labels that a rule asks for, as labelLines reads them.
+func (f *pageData) LabelLines(asked map[string][]string) string {
+	var rows []string
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		for _, value := range asked[name] {
+			rows = append(rows, name+": "+value)
+		}
+	}
+	return f.Lines(rows)
+}
 
 // tierRows are the rows of tiers; null, if all are blank.
 func tierRows(v *panelRequest, name string) string {
@@ -94,6 +147,7 @@ func editRule(t *txn, r *request, tree, fields docTree) (docPlace, error) {
 	} else if i, err = ruleIn(p, r.pathID("ruleId")); err != nil {
 		return docPlace{}, err
 	}
+	delete(rules[i].(docTree), "labels") // the form has all of them
 	layOver(rules[i].(docTree), fields)
 	part["rules"] = rules
 	return docPlace{path: at + ".rules[" + strconv.Itoa(i) + "]", labels: "rule"}, nil
@@ -150,10 +204,17 @@ func programPage(v *panelRequest) (any, fillFunc) {
 		w := wordingOf(v, t.cfg)
 		for _, p := range t.cfg.Programs {
 			words := programWords{ID: p.ID, Name: p.Name, Currency: p.Currency, Default: p.Default && len(t.cfg.Programs) > 1, Facts: append(w.program(p), w.payment(t.cfg, p)...), Tiers: p.Tiers, Metric: p.TierBasis.Metric}
-			ck := ruleChecker{t.cfg, p, t.now, t.cfg.zone, true}
+			ck := ruleChecker{t.Tx, t.cfg, p, t.now, t.cfg.zone, true}
 			for i := range p.Rules {
 				r := &p.Rules[i]
-				words.Rules = append(words.Rules, ruleWords{p.ruleID(r), r.Name, w.rule(r), sentenceText(v.lang, ck.neverFires(r))})
+				why := ck.neverFires(r)
+				if why.format == "" {
+					var err error
+					if why, err = ck.budgetSpent(r); err != nil {
+						return err
+					}
+				}
+				words.Rules = append(words.Rules, ruleWords{p.ruleID(r), r.Name, w.rule(r), sentenceText(v.lang, why)})
 			}
 			view.Programs = append(view.Programs, words)
 		}
@@ -202,7 +263,10 @@ type ruleView struct {
 	ProgramID             string
 	Stamp                 string
 	Days, Tiers, Segments []choiceItem
-	Conditions            bool // it is about purchases
+	Conditions            bool   // it is about purchases
+	BudgetUsed            string // "" without
+	Category              string // "" for the usual one
+	Categories            []choiceItem
 }
 
 // ruleEffects are the effects that a new rule can have.
@@ -253,7 +317,15 @@ func rulePage(v *panelRequest) (any, fillFunc) {
 			}
 			view.Rule = p.Rules[i]
 			view.Effect, view.Sentence = view.Rule.effectName(), w.rule(&view.Rule)
+			if view.Rule.Budget != nil {
+				used, err := t.sales.budgetUsed(p, &view.Rule)
+				if err != nil {
+					return err
+				}
+				view.BudgetUsed = w.points(used)
+			}
 		}
+		view.chooseCategory(v.lang)
 		view.Conditions = view.Effect != onSignup && view.Effect != onBirthday
 		for _, d := range weekdays {
 			view.Days = append(view.Days, choiceItem{d, capital(w.say("day." + d))})
@@ -264,6 +336,23 @@ func rulePage(v *panelRequest) (any, fillFunc) {
 		view.Segments = segmentChoices(t.cfg)
 		view.Stamp, err = stampOf(t.cfg)
 		return err
+	}
+}
+
+// chooseCategory offers the categories that points of the rule can have, the usual one first.
+func (v *ruleView) chooseCategory(lang language) {
+	usual := rule{On: v.Rule.On}
+	if v.Effect == onSignup || v.Effect == onBirthday {
+		usual.On = v.Effect
+	}
+	v.Categories = []choiceItem{{"", tr(lang, "category."+usual.category())}}
+	for _, c := range earningCategories() {
+		if c != usual.category() {
+			v.Categories = append(v.Categories, choiceItem{c, tr(lang, "category."+c)})
+		}
+	}
+	if v.Rule.Category != usual.category() {
+		v.Category = v.Rule.Category
 	}
 }
 
@@ -426,11 +515,29 @@ var programTexts = panelTexts{
 	"rule.firstPurchase":             {"Solo la primera compra", "Only the first purchase"},
 	"rule.maxPerCustomerPerDay":      {"Veces al día por cliente", "Times a day for each customer"},
 	"rule.maxPerCustomerPerDay.hint": {"En blanco, todas", "Blank for all of them"},
+	"rule.excludeSkus":               {"Sin contar estos artículos", "Not counting these items"},
+	"rule.excludeSkus.hint":          {"Un código por línea, como TABACO-*", "One SKU on each line, as TABACO-*"},
+	"rule.minQuantity":               {"Al menos tantos de ellos", "At least so many of them"},
+	"rule.minQuantity.hint":          {"De los artículos de al lado", "Of the items beside"},
+	"rule.labels":                    {"Etiquetas de la venta", "Labels of the sale"},
+	"rule.labels.hint":               {"Una por línea, como pago: efectivo; con el mismo nombre vale cualquiera", "One on each line, as pago: efectivo; of those with one name any will do"},
+	"rule.maxPerCustomer":            {"Veces en total por cliente", "Times in all for each customer"},
+	"rule.maxPerCustomer.hint":       {"En blanco, todas", "Blank for all of them"},
+	"rule.every":                     {"Una de cada tantas compras", "One purchase in so many"},
+	"rule.every.hint":                {"En blanco, todas", "Blank for all of them"},
+	"rule.limits":                    {"Cuánto puede dar", "How much it may give"},
+	"rule.maxPoints":                 {"Puntos por compra, a lo más", "Points for a purchase, at most"},
+	"rule.budget":                    {"Presupuesto en puntos", "Budget of points"},
+	"rule.budget.hint":               {"Al agotarse ya no da; en blanco, sin fin", "Once it is spent it gives no more; blank for no end"},
+	"rule.budget.used":               {"De su presupuesto se ha dado: %s.", "Given of its budget so far: %s."},
+	"rule.category":                  {"Se anotan como", "Noted as"},
 	"rule.pendingDays":               {"Se pueden usar a los días", "Can be used after days"},
 	"rule.pendingDays.hint":          {"En blanco, en el acto", "Blank for at once"},
 	"rule.expiresInDays":             {"Vencen a los días", "Expire after days"},
 	"rule.expiresInDays.hint":        {"En blanco, como los demás del programa", "Blank for as the others of the program"},
 
+	"program.excludeSkus":             {"Artículos que ninguna regla cuenta", "Items that no rule counts"},
+	"program.excludeSkus.hint":        {"Un código por línea, como TABACO-*", "One SKU on each line, as TABACO-*"},
 	"program.payment":                 {"Pagar con puntos", "Paying with points"},
 	"program.payment.about":           {"Qué parte de una venta pagan los puntos en la caja. En blanco las cifras, no pagan nada.", "What part of a sale points pay at the till. With blank figures they pay nothing."},
 	"program.payment.points":          {"Tantos puntos", "So many points"},

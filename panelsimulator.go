@@ -12,7 +12,7 @@ func simulatorPages() []panelPage {
 }
 
 var simulatorForm = panelForm{
-	members: []formMember{{name: "customerId"}, {name: "totalAmount", kind: amountMember}, {name: "occurredAt"}, saleMembers[len(saleMembers)-1]},
+	members: []formMember{{name: "customerId"}, {name: "totalAmount", kind: amountMember}, {name: "occurredAt"}, labelsMember, saleMembers[len(saleMembers)-1]},
 	handle:  simulateSale,
 }
 
@@ -145,7 +145,7 @@ func (view *simulatorView) tell(w *ruleWording, s simulation) {
 			row.Program = d.program.Name
 		}
 		for _, c := range d.unmet {
-			row.Why = append(row.Why, w.refusal(d.rule, c))
+			row.Why = append(row.Why, w.refusal(d, c))
 		}
 		if row.Points == 0 && len(row.Why) == 0 {
 			row.Why = append(row.Why, w.say("simulator.nothing"))
@@ -184,6 +184,8 @@ var simulatorTexts = panelTexts{
 	"simulator.amount":             {"Importe, %s", "Amount, %s"},
 	"simulator.at":                 {"Cuándo", "When"},
 	"simulator.at.hint":            {"En blanco, ahora", "Blank for now"},
+	"simulator.labels":             {"Etiquetas", "Labels"},
+	"simulator.labels.hint":        {"Una por línea, como pago: efectivo", "One on each line, as pago: efectivo"},
 	"simulator.do":                 {"Simular", "Simulate"},
 	"simulator.who":                {"¿Quién es?", "Who is it?"},
 	"simulator.nobody":             {"No hay nadie con %s.", "There is nobody with %s."},

@@ -237,12 +237,14 @@ func recentActivity(t *txn, since instant, most int) (*activityRecords, error) {
 // the account's first, and was made at the moment of the enrolment.
 func isWelcome(t *txn, m *movement) (bool, error) {
 	var rules uint64
+	fits := false
 	for _, r := range t.cfg.programNumber(m.Program).Rules {
 		if r.On == onSignup {
 			rules++
+			fits = fits || m.Category == r.category()
 		}
 	}
-	if m.Category != categoryBonus || m.Link.N > rules {
+	if !fits || m.Link.N > rules {
 		return false, nil
 	}
 	c, err := t.customers.byID(m.Customer)

@@ -208,7 +208,7 @@ const maxUses = 500
 // a return cannot take them back.
 func (pt *pointsTxn) noteExpired(seq uint64, amount decimal) error {
 	credit, err := pt.movement(seq)
-	if err != nil || credit.Category != categoryPurchase || credit.Transaction == (id{}) {
+	if err != nil || !credit.isEarned() {
 		return err
 	}
 	s, err := pt.t.sales.get(credit.Transaction)

@@ -98,7 +98,12 @@ func (sa *salesTxn) takeShare(s, purchase *sale, p *affectedAccount, at instant,
 		if from = purchase.shareIn(p.program.Number); from == nil {
 			return nil // the customer's own program, where the purchase does not count
 		}
+		before := from.Unearned
 		p.target = purchase.owes(from, p.share, p.program)
+		uses := ruleUses{t: sa.t, a: p.account, at: purchase.CreatedAt}
+		if err := uses.giveBackBudgets(from, before); err != nil {
+			return err
+		}
 	}
 	if err := sa.takeBack(p, s, from.PendingLot); err != nil {
 		return err
@@ -299,7 +304,8 @@ func (s *sale) shouldReturn(p *program, v *saleShare) decimal {
 }
 
 // unlinkedTargets sets what an unlinked return should take back in each program: what
-// the `per` rules would give for what is returned.
+// the `per` rules would give for what is returned; not those that give on each so manieth
+// purchase.
 func (sa *salesTxn) unlinkedTargets(s *sale, list []affectedAccount) error {
 	own := list[0].account
 	for i := range list {
@@ -307,11 +313,15 @@ func (sa *salesTxn) unlinkedTargets(s *sale, list []affectedAccount) error {
 			continue
 		}
 		p := *list[i].program
-		p.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r rule) bool { return r.Per == nil })
+		p.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r rule) bool { return r.Per == nil || r.Every > 0 })
+		uses := ruleUses{t: sa.t, a: list[i].account, at: s.CreatedAt}
 		earned, ok := p.earn(facts{
-			total: s.Total, items: s.Items, at: s.CreatedAt.time().In(sa.t.cfg.zone), tier: list[i].before,
-			segments: func() []string { return keysOf(sa.t.rules.segmentsOf(own)) }, usedOn: func(string) int { return 0 },
+			total: s.Total, items: s.Items, excluded: p.ExcludeSKUs, at: s.CreatedAt.time().In(sa.t.cfg.zone), tier: list[i].before,
+			segments: func() []string { return keysOf(sa.t.rules.segmentsOf(own)) }, counts: unusedRules{&uses},
 		})
+		if uses.err != nil {
+			return uses.err
+		}
 		if !ok {
 			return newError(codeTooLarge).on("totalAmount")
 		}
@@ -320,6 +330,12 @@ func (sa *salesTxn) unlinkedTargets(s *sale, list []affectedAccount) error {
 	}
 	return nil
 }
+
+// unusedRules counts as for a customer who used no rule yet.
+type unusedRules struct{ *ruleUses }
+
+func (unusedRules) onDay(string) int       { return 0 }
+func (unusedRules) inLife(string) ruleLife { return ruleLife{} }
 
 // takeBack takes an affected account's target for a return: pending points of its purchase
 // first, then available ones in the order of every debit. Points that are not

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -12,11 +13,21 @@ import (
 type facts struct {
 	total    decimal
 	items    []item
+	excluded []string        // skus that no rule of the program counts
 	at       time.Time       // in the organization's time zone
 	tier     *tier           // before the sale
 	segments func() []string // keys of the customer's segments, before the sale
 	first    bool            // the customer's first purchase
-	usedOn   func(rule string) int
+	labels   saleLabels
+	counts   ruleCounter
+}
+
+// A ruleCounter knows how often the customer used a rule, by its key, and what is left of
+// its budget.
+type ruleCounter interface {
+	onDay(rule string) int
+	inLife(rule string) ruleLife
+	budgetLeft(r *rule) decimal
 }
 
 // An award is what one rule gave.
@@ -28,6 +39,7 @@ type award struct {
 // An earning is what a purchase gives.
 type earning struct {
 	awards []award   // in the order of the rules; rules that give nothing are left out
+	turns  []*rule   // with every: rules of which it is one of the purchases that are counted
 	lines  []decimal // the same points by item, to the ten-thousandth; nil without items
 }
 
@@ -55,81 +67,148 @@ func (p *program) earn(f facts) (_ earning, ok bool) {
 	parts := make([]fraction, len(p.Rules))
 	perLine := make([]fraction, len(f.items)+1)  // by the per rules; the last belongs to no item
 	restLine := make([]fraction, len(f.items)+1) // by the other rules
-	p.earnPer(f, parts, perLine)
-	p.earnRest(f, parts, perLine, restLine)
-	awards, given, ok := p.awards(parts)
+	var turns []*rule
+	added := make([]fraction, len(f.items)+1)
+	for _, multiply := range []bool{false, true} { // what the per rules give, first
+		for i := range p.Rules {
+			r := &p.Rules[i]
+			if (r.Per == nil) != multiply || !r.holds(&f) {
+				continue
+			}
+			if r.Every > 0 {
+				if turns = append(turns, r); !f.counts.inLife(r.Key).isTurn(r.Every) {
+					continue
+				}
+			}
+			parts[i] = r.give(f, added, perLine, restLine)
+		}
+	}
+	awards, given, ok := p.awards(f, parts)
 	if !ok {
 		return earning{}, false
 	}
 	for i := range restLine {
 		restLine[i] = restLine[i].plus(perLine[i])
 	}
-	return earning{awards, shareOut(given, restLine, f.items)}, true
+	return earning{awards, turns, shareOut(given, restLine, f.items)}, true
 }
 
-// earnPer adds what the `per` rules give to the parts by rule and to perLine.
-func (p *program) earnPer(f facts, parts, perLine []fraction) {
-	for i := range p.Rules {
-		r := &p.Rules[i]
-		if r.Per == nil || !r.holds(&f) {
-			continue
+// give adds what a rule gives to the lines, and returns it. Multiplier rules change perLine.
+// added is room for it.
+func (r *rule) give(f facts, added, perLine, restLine []fraction) (part fraction) {
+	to := restLine
+	if r.Per != nil || r.Multiplier != nil {
+		to = perLine
+	}
+	clear(added)
+	r.lineParts(f, perLine, added)
+	for _, points := range added {
+		part = part.plus(points)
+	}
+	if most, limited := r.most(f); limited && part.minus(most.fraction()).sign() > 0 {
+		scale := most.fraction().quo(part)
+		for i := range added {
+			added[i] = added[i].mul(scale)
 		}
+		part = most.fraction()
+	}
+	for i, points := range added {
+		to[i] = to[i].plus(points)
+	}
+	return part
+}
+
+// lineParts sets what a rule gives for each item, were there no limit to its points; the last is
+// what belongs to no item. perLine is what the `per` rules gave.
+func (r *rule) lineParts(f facts, perLine, added []fraction) {
+	last := len(f.items)
+	switch {
+	case r.Per != nil:
 		rate := r.Per.Points.fraction().quo(r.Per.Amount.fraction())
 		if f.tier != nil && f.tier.Multiplier != nil {
 			rate = rate.mul(f.tier.Multiplier.fraction())
 		}
-		for line, amount := range r.lineAmounts(f) {
-			points := amount.mul(rate)
-			perLine[line] = perLine[line].plus(points)
-			parts[i] = parts[i].plus(points)
+		r.lineAmounts(f, added)
+		for i, amount := range added {
+			added[i] = amount.mul(rate)
 		}
+	case r.Multiplier != nil:
+		more := (*r.Multiplier - decimalOf(1)).fraction()
+		for i, points := range perLine {
+			if i < last && r.matches(&f, i) || i == last && len(r.SKUs) == 0 {
+				added[i] = points.mul(more)
+			}
+		}
+	case r.PerItem != nil:
+		for i, it := range f.items {
+			if r.matches(&f, i) {
+				added[i] = it.Quantity.fraction().mul(r.PerItem.fraction())
+			}
+		}
+	case r.Points != nil:
+		added[last] = r.Points.fraction()
+		r.spread(f, added)
 	}
 }
 
-// earnRest adds what the other rules give. Multiplier rules change perLine.
-func (p *program) earnRest(f facts, parts, perLine, restLine []fraction) {
-	for i := range p.Rules {
-		r := &p.Rules[i]
-		if r.Per != nil || !r.holds(&f) {
-			continue
-		}
-		switch {
-		case r.Multiplier != nil:
-			for line, points := range perLine {
-				if len(r.SKUs) > 0 && (line == len(f.items) || !r.matches(f.items[line].SKU)) {
-					continue
-				}
-				perLine[line] = points.mul(r.Multiplier.fraction())
-				parts[i] = parts[i].plus(perLine[line]).minus(points)
-			}
-		case r.PerItem != nil:
-			for line, it := range f.items {
-				if r.matches(it.SKU) {
-					points := it.Quantity.fraction().mul(r.PerItem.fraction())
-					parts[i] = parts[i].plus(points)
-					restLine[line] = restLine[line].plus(points)
-				}
-			}
-		case r.Points != nil:
-			parts[i] = r.Points.fraction()
-			restLine[len(f.items)] = restLine[len(f.items)].plus(parts[i])
-		}
+// spread shares flat points out among the items that count, by their amounts, if others do not: a
+// return of these takes nothing back.
+func (r *rule) spread(f facts, added []fraction) {
+	if !slices.ContainsFunc(f.items, func(it item) bool { return r.excludes(&f, it.SKU) }) {
+		return
 	}
+	amounts := make([]fraction, len(added))
+	r.lineAmounts(f, amounts)
+	amounts[len(f.items)] = fraction{}
+	var sum fraction
+	for _, amount := range amounts {
+		sum = sum.plus(amount)
+	}
+	if sum.sign() == 0 {
+		return
+	}
+	scale := r.Points.fraction().quo(sum)
+	for i, amount := range amounts {
+		added[i] = amount.mul(scale)
+	}
+}
+
+// most is the most points that a rule may give in a sale; limited is false if there is no such
+// number.
+func (r *rule) most(f facts) (points decimal, limited bool) {
+	if r.MaxPoints == nil && r.Budget == nil {
+		return 0, false
+	}
+	points = maxDecimal
+	if r.MaxPoints != nil {
+		points = *r.MaxPoints
+	}
+	if r.Budget != nil {
+		points = min(points, f.counts.budgetLeft(r))
+	}
+	return points, true
 }
 
 // awards rounds the sum of the rules' parts, which is given, and splits it among
-// the rules. ok is false if the sum is beyond the range of points.
-func (p *program) awards(parts []fraction) (list []award, given decimal, ok bool) {
+// the rules. A rule with a limit gets no more by rounding. ok is false if the sum is beyond
+// the range of points.
+func (p *program) awards(f facts, parts []fraction) (list []award, given decimal, ok bool) {
 	var sum fraction
 	for i, part := range parts {
-		sum = sum.plus(part)
+		if sum = sum.plus(part); part.sign() == 0 {
+			continue
+		}
 		total, ok := sum.round(p.PointsDecimals, p.Rounding)
 		if !ok {
 			return nil, 0, false
 		}
-		if points := total - given; points != 0 {
+		points := total - given
+		if most, limited := p.Rules[i].most(f); limited {
+			points = min(points, most)
+		}
+		if points != 0 {
 			list = append(list, award{&p.Rules[i], points})
-			given = total
+			given += points
 		}
 	}
 	return list, given, true
@@ -181,34 +260,76 @@ func shareOut(given decimal, weights []fraction, items []item) []decimal {
 // amount is what the item costs in all.
 func (it item) amount() fraction { return it.Price.fraction().mul(it.Quantity.fraction()) }
 
-// lineAmounts is the amount that a `per` rule counts for each item. With skus only
+// lineAmounts sets the amount that a `per` rule counts for each item. With skus only
 // items that match have an amount: what they cost, or the part of the sale's total
 // that was paid for them where all items cost more than that (contract §19). Without,
-// the sale's total is shared out by the items' amounts; if these are zero it is on the
-// last line, which belongs to no item.
-func (r *rule) lineAmounts(f facts) []fraction {
-	amounts := make([]fraction, len(f.items)+1)
-	total := f.total.fraction()
-	var sum fraction // of all items
+// what is left of the sale's total is shared out by the amounts of the items that are not
+// excluded; if these are zero it is on the last line, which belongs to no item.
+func (r *rule) lineAmounts(f facts, amounts []fraction) {
+	var sum, matching fraction // of all items, and of those that match
 	for i, it := range f.items {
 		amount := it.amount()
 		sum = sum.plus(amount)
-		if r.matches(it.SKU) {
+		if r.matches(&f, i) {
 			amounts[i] = amount
+			matching = matching.plus(amount)
 		}
 	}
-	if len(r.SKUs) > 0 && sum.minus(total).sign() <= 0 {
-		return amounts
+	left := matching
+	switch total := f.total.fraction(); {
+	case len(r.SKUs) == 0:
+		left = r.amountLeft(&f)
+	case sum.minus(total).sign() > 0:
+		left = matching.mul(total.quo(sum))
 	}
-	if sum.sign() == 0 {
-		amounts[len(f.items)] = total
-		return amounts
+	if matching.sign() == 0 {
+		amounts[len(f.items)] = left
+		return
 	}
-	scale := total.quo(sum)
-	for i := range amounts {
+	scale := left.quo(matching)
+	for i := range f.items {
 		amounts[i] = amounts[i].mul(scale)
 	}
-	return amounts
+}
+
+// amountLeft is the sale's total less what was paid for items that are excluded. It is not below
+// 0: all items together were paid with the total at most.
+func (r *rule) amountLeft(f *facts) fraction {
+	total := f.total.fraction()
+	if len(r.ExcludeSKUs)+len(f.excluded) == 0 {
+		return total
+	}
+	var sum, out fraction
+	for _, it := range f.items {
+		sum = sum.plus(it.amount())
+		if r.excludes(f, it.SKU) {
+			out = out.plus(it.amount())
+		}
+	}
+	if sum.minus(total).sign() > 0 {
+		out = out.mul(total.quo(sum))
+	}
+	return total.minus(out)
+}
+
+// excludes reports whether items with a sku neither count nor are counted.
+func (r *rule) excludes(f *facts, sku string) bool {
+	return matchesAny(r.ExcludeSKUs, sku) || matchesAny(f.excluded, sku)
+}
+
+// leavesNothing reports whether all items are excluded, and nothing else was paid.
+func (r *rule) leavesNothing(f *facts) bool {
+	return len(f.items) > 0 && !slices.ContainsFunc(f.items, func(it item) bool { return !r.excludes(f, it.SKU) }) && r.amountLeft(f).sign() <= 0
+}
+
+// matching adds up the quantities of the items that count for the rule.
+func (r *rule) matching(f *facts) (sum fraction) {
+	for i, it := range f.items {
+		if r.matches(f, i) {
+			sum = sum.plus(it.Quantity.fraction())
+		}
+	}
+	return sum
 }
 
 // A condition is one that a purchase rule can have.
@@ -219,6 +340,9 @@ const (
 	conditionOn condition = iota
 	conditionAmount
 	conditionSKUs
+	conditionExcluded
+	conditionQuantity
+	conditionLabels
 	conditionTiers
 	conditionSegments
 	conditionDays
@@ -226,7 +350,10 @@ const (
 	conditionDates
 	conditionFirst
 	conditionDaily
-	conditions // how many there are
+	conditionLife
+	conditionBudget
+	conditionEvery // which counts the purchases that meet all others
+	conditions     // how many there are
 )
 
 // meets reports whether a purchase meets a condition of a rule; one that the rule has not
@@ -236,9 +363,15 @@ func (r *rule) meets(c condition, f *facts) bool {
 	case conditionOn:
 		return r.On != onSignup && r.On != onBirthday
 	case conditionAmount:
-		return r.MinAmount == nil || f.total >= *r.MinAmount
+		return r.MinAmount == nil || r.amountLeft(f).minus(r.MinAmount.fraction()).sign() >= 0
 	case conditionSKUs:
-		return len(r.SKUs) == 0 || slices.ContainsFunc(f.items, func(it item) bool { return r.matches(it.SKU) })
+		return len(r.SKUs) == 0 || slices.ContainsFunc(f.items, func(it item) bool { return matchesAny(r.SKUs, it.SKU) && !r.excludes(f, it.SKU) })
+	case conditionExcluded:
+		return len(r.ExcludeSKUs)+len(f.excluded) == 0 || !r.leavesNothing(f)
+	case conditionQuantity:
+		return r.MinQuantity == nil || r.matching(f).minus(r.MinQuantity.fraction()).sign() >= 0
+	case conditionLabels:
+		return f.labels.meet(r.Labels)
 	case conditionTiers:
 		return len(r.Tiers) == 0 || slices.Contains(r.Tiers, f.tier.name())
 	case conditionSegments:
@@ -252,14 +385,35 @@ func (r *rule) meets(c condition, f *facts) bool {
 	case conditionFirst:
 		return !r.FirstPurchase || f.first
 	case conditionDaily:
-		return r.MaxPerCustomerPerDay == 0 || f.usedOn(r.Key) < r.MaxPerCustomerPerDay
+		return r.MaxPerCustomerPerDay == 0 || f.counts.onDay(r.Key) < r.MaxPerCustomerPerDay
+	case conditionLife:
+		return r.MaxPerCustomer == 0 || f.counts.inLife(r.Key).Uses < uint64(r.MaxPerCustomer)
+	case conditionBudget:
+		return r.Budget == nil || f.counts.budgetLeft(r) > 0
+	case conditionEvery:
+		return r.Every == 0 || f.counts.inLife(r.Key).isTurn(r.Every)
 	}
 	return false
 }
 
-// holds reports whether all conditions of a purchase rule are met.
+// A ruleLife is how often a customer used a rule in all, with purchases that are not wholly
+// returned.
+type ruleLife struct {
+	Uses  uint64 // with maxPerCustomer: it gave points
+	Turns uint64 // with every: purchases that met the other conditions
+	Given uint64 // with every: it gave points
+}
+
+// isTurn reports whether the customer's next purchase that meets the other conditions is one of
+// each so many that has not been given for: others may have been returned since.
+func (l ruleLife) isTurn(every int) bool {
+	turn := l.Turns + 1
+	return turn%uint64(every) == 0 && turn/uint64(every) > l.Given
+}
+
+// holds reports whether all conditions of a purchase rule are met but every.
 func (r *rule) holds(f *facts) bool {
-	for c := range conditions {
+	for c := range conditionEvery {
 		if !r.meets(c, f) {
 			return false
 		}
@@ -286,6 +440,15 @@ const (
 	onSignup   = "Signup"
 	onBirthday = "Birthday"
 )
+
+// category is that of the movements with what the rule gives: Bonus for sign-ups and birthdays,
+// and else Purchase, if the rule does not say.
+func (r *rule) category() string {
+	if r.On == onSignup || r.On == onBirthday {
+		return cmp.Or(r.Category, categoryBonus)
+	}
+	return cmp.Or(r.Category, categoryPurchase)
+}
 
 // inForce reports whether at lies between From and Until. The document's check has
 // made sure that both can be read.
@@ -315,10 +478,16 @@ func (h *hourRange) contains(clock string) bool {
 	return h.From <= clock || clock < h.To
 }
 
-// matches reports whether an item counts for the rule. Every item does if the rule
-// has no skus.
-func (r *rule) matches(sku string) bool {
-	return len(r.SKUs) == 0 || slices.ContainsFunc(r.SKUs, func(pattern string) bool { return matchSKU(pattern, sku) })
+// matches reports whether an item of a sale counts for the rule. Every item that is not excluded
+// does if the rule has no skus.
+func (r *rule) matches(f *facts, i int) bool {
+	sku := f.items[i].SKU
+	return (len(r.SKUs) == 0 || matchesAny(r.SKUs, sku)) && !r.excludes(f, sku)
+}
+
+// matchesAny reports whether a sku matches one of several patterns.
+func matchesAny(patterns []string, sku string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return matchSKU(pattern, sku) })
 }
 
 // matchSKU reports whether a sku matches a pattern, in which `*` stands for any run of
@@ -406,7 +575,7 @@ func (ru *rulesTxn) openAccount(c *customer, p *program) error {
 			continue
 		}
 		err := ru.t.points.credit(a, &movement{
-			Category: categoryBonus, Amount: *r.Points, Comment: r.Name,
+			Category: r.category(), Amount: *r.Points, Comment: r.Name,
 			AvailFrom: ru.inDays(ru.t.now, r.PendingDays), Expires: ru.inDays(ru.t.now, r.ExpiresInDays),
 		})
 		if err != nil {

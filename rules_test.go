@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,15 +20,17 @@ const (
 
 // ruleCases are sales and the points that each rule gives for them.
 var ruleCases = []struct {
-	reason string
-	rules  string
-	tiers  string
-	also   string
-	at     string   // when; empty: Monday 10:00 UTC
-	before []string // totals of sales already made
-	total  string
-	items  []item
-	want   string
+	reason  string
+	rules   string
+	tiers   string
+	also    string
+	program string   // more members of the program
+	at      string   // when; empty: Monday 10:00 UTC
+	before  []string // totals of sales already made
+	total   string
+	items   []item
+	labels  string // name=value, separated by blanks
+	want    string
 }{
 	// Effects.
 	{reason: "per gives in proportion, rounded down", rules: tenth, total: "159.99", want: "base 15"},
@@ -137,6 +140,72 @@ var ruleCases = []struct {
 	{reason: "maxPerCustomerPerDay: once too often", rules: `{"key":"a","name":"a","points":1,"maxPerCustomerPerDay":2}`, before: []string{"1", "1"}, total: "1", want: ""},
 	{reason: "all conditions must hold", rules: `{"key":"a","name":"a","points":1,"minAmount":5,"days":["Tuesday"]}`, total: "10", want: ""},
 	{reason: "a rule for signing up gives nothing for a sale", rules: `{"key":"a","name":"a","on":"Signup","points":1}`, total: "10", want: ""},
+
+	// What is excluded neither counts nor is counted.
+	{reason: "per counts the total less what is excluded", rules: `{"key":"a","name":"a","excludeSkus":["TAB*"],"per":{"amount":1,"points":1}}`, total: "100",
+		items: []item{{"TABACO", dec("30"), dec("1")}, {"PAN", dec("70"), dec("1")}}, want: "a 70"},
+	{reason: "less what was paid for it, where the lines add up to more: 120 − 30 × 120/150", rules: `{"key":"a","name":"a","excludeSkus":["TAB*"],"per":{"amount":1,"points":1}}`, total: "120",
+		items: []item{{"TABACO", dec("30"), dec("1")}, {"PAN", dec("120"), dec("1")}}, want: "a 96"},
+	{reason: "less what it costs, where they add up to less", rules: `{"key":"a","name":"a","excludeSkus":["TAB*"],"per":{"amount":1,"points":1}}`, total: "100",
+		items: []item{{"TABACO", dec("30"), dec("1")}, {"PAN", dec("20"), dec("1")}}, want: "a 70"},
+	{reason: "what is left belongs to no item, where the lines are all excluded", rules: `{"key":"a","name":"a","excludeSkus":["TAB*"],"per":{"amount":1,"points":1}}`, total: "100",
+		items: []item{{"TABACO", dec("30"), dec("1")}}, want: "a 70"},
+	{reason: "excluded by the program, for every rule", program: `"excludeSkus":["tab*"]`, rules: onePer1 + `,{"key":"i","name":"i","perItem":3}`, total: "100",
+		items: []item{{"TABACO", dec("30"), dec("2")}, {"PAN", dec("40"), dec("1")}}, want: "base 40, i 3"},
+	{reason: "by the program and by the rule", program: `"excludeSkus":["TABACO"]`, rules: `{"key":"a","name":"a","excludeSkus":["VINO"],"per":{"amount":1,"points":1}}`, total: "100",
+		items: []item{{"TABACO", dec("30"), dec("1")}, {"VINO", dec("20"), dec("1")}, {"PAN", dec("50"), dec("1")}}, want: "a 50"},
+	{reason: "an item that skus name and excludeSkus too is excluded", rules: `{"key":"a","name":"a","skus":["*"],"excludeSkus":["TABACO"],"per":{"amount":1,"points":1}}`, total: "100",
+		items: []item{{"TABACO", dec("30"), dec("1")}, {"PAN", dec("70"), dec("1")}}, want: "a 70"},
+	{reason: "skus that are all excluded match nothing", rules: `{"key":"a","name":"a","skus":["TABACO"],"excludeSkus":["TAB*"],"points":5}`, total: "100",
+		items: []item{{"TABACO", dec("30"), dec("1")}, {"PAN", dec("70"), dec("1")}}, want: ""},
+	{reason: "a purchase of nothing else gives no flat points", rules: `{"key":"a","name":"a","excludeSkus":["TAB*"],"points":5}`, total: "30", items: []item{{"TABACO", dec("30"), dec("1")}}, want: ""},
+	{reason: "nor where it was paid with less than it costs", rules: `{"key":"a","name":"a","excludeSkus":["TAB*"],"points":5}`, total: "20", items: []item{{"TABACO", dec("30"), dec("1")}}, want: ""},
+	{reason: "a purchase without items excludes nothing", rules: `{"key":"a","name":"a","excludeSkus":["*"],"points":5}`, total: "30", want: "a 5"},
+	{reason: "minAmount is about what is left: missed", rules: `{"key":"a","name":"a","minAmount":70,"excludeSkus":["TABACO"],"points":5}`, total: "99.9999",
+		items: []item{{"TABACO", dec("30"), dec("1")}, {"PAN", dec("70"), dec("1")}}, want: ""},
+	{reason: "minAmount is about what is left: met", rules: `{"key":"a","name":"a","minAmount":70,"excludeSkus":["TABACO"],"points":5}`, total: "100",
+		items: []item{{"TABACO", dec("30"), dec("1")}, {"PAN", dec("70"), dec("1")}}, want: "a 5"},
+	{reason: "a multiplier does not multiply what it excludes", rules: onePer1 + `,{"key":"x","name":"x","excludeSkus":["VINO"],"multiplier":2}`, total: "100",
+		items: []item{{"VINO", dec("30"), dec("1")}, {"PAN", dec("70"), dec("1")}}, want: "base 100, x 70"},
+
+	// So many pieces.
+	{reason: "minQuantity adds up the pieces that match", rules: `{"key":"a","name":"a","skus":["C*"],"minQuantity":3,"points":5}`, total: "10",
+		items: []item{{"C1", dec("1"), dec("2")}, {"X", dec("1"), dec("9")}, {"C2", dec("1"), dec("1")}}, want: "a 5"},
+	{reason: "minQuantity is missed by a part of a piece", rules: `{"key":"a","name":"a","skus":["C*"],"minQuantity":3,"points":5}`, total: "10",
+		items: []item{{"C1", dec("1"), dec("2.9999")}, {"X", dec("1"), dec("9")}}, want: ""},
+	{reason: "minQuantity does not count what is excluded", rules: `{"key":"a","name":"a","skus":["C*"],"excludeSkus":["C2"],"minQuantity":3,"points":5}`, total: "10",
+		items: []item{{"C1", dec("1"), dec("2")}, {"C2", dec("1"), dec("1")}}, want: ""},
+
+	// Labels.
+	{reason: "labels: one of the values", rules: `{"key":"a","name":"a","labels":{"pago":["tarjeta","efectivo"]},"points":5}`, labels: "pago=efectivo canal=tienda", total: "1", want: "a 5"},
+	{reason: "labels in another case", rules: `{"key":"a","name":"a","labels":{"Pago":["EFECTIVO"]},"points":5}`, labels: "pago=Efectivo", total: "1", want: "a 5"},
+	{reason: "labels: another value", rules: `{"key":"a","name":"a","labels":{"pago":["efectivo"]},"points":5}`, labels: "pago=tarjeta", total: "1", want: ""},
+	{reason: "labels: the value under another name", rules: `{"key":"a","name":"a","labels":{"pago":["efectivo"]},"points":5}`, labels: "canal=efectivo", total: "1", want: ""},
+	{reason: "labels: of each name", rules: `{"key":"a","name":"a","labels":{"pago":["efectivo"],"canal":["web"]},"points":5}`, labels: "pago=efectivo canal=tienda", total: "1", want: ""},
+	{reason: "labels: a sale without", rules: `{"key":"a","name":"a","labels":{"pago":["efectivo"]},"points":5}`, total: "1", want: ""},
+
+	// How much.
+	{reason: "maxPoints of a per rule", rules: `{"key":"a","name":"a","maxPoints":40,"per":{"amount":1,"points":1}}`, total: "100", want: "a 40"},
+	{reason: "maxPoints that are not reached", rules: `{"key":"a","name":"a","maxPoints":40,"per":{"amount":1,"points":1}}`, total: "40", want: "a 40"},
+	{reason: "maxPoints of each rule by itself", rules: onePer1 + `,{"key":"i","name":"i","maxPoints":7,"perItem":5}`, total: "10", items: []item{{"A", dec("10"), dec("3")}}, want: "base 10, i 7"},
+	{reason: "a multiplier multiplies what maxPoints left", rules: `{"key":"a","name":"a","maxPoints":40,"per":{"amount":1,"points":1}},{"key":"x","name":"x","multiplier":2}`, total: "100", want: "a 40, x 40"},
+	{reason: "maxPoints of a multiplier", rules: onePer1 + `,{"key":"x","name":"x","maxPoints":40,"multiplier":2}`, total: "100", want: "base 100, x 40"},
+	{reason: "maxPoints after the tier's multiplier", rules: `{"key":"a","name":"a","maxPoints":40,"per":{"amount":1,"points":1}}`, tiers: `{"name":"T","threshold":0,"multiplier":3}`, total: "20", want: "a 40"},
+	{reason: "rounding gives no more than maxPoints", program: `"rounding":"HalfEven"`, rules: `{"key":"h","name":"h","per":{"amount":2,"points":1}},{"key":"a","name":"a","maxPoints":1,"points":5}`, total: "1", want: "a 1"},
+	{reason: "budget: the sale that reaches it gets what is left", rules: `{"key":"a","name":"a","budget":100,"per":{"amount":1,"points":1}}`, before: []string{"60"}, total: "60", want: "a 40"},
+	{reason: "budget: then nothing", rules: `{"key":"a","name":"a","budget":100,"per":{"amount":1,"points":1}}`, before: []string{"60", "40"}, total: "60", want: ""},
+	{reason: "budget and maxPoints: the lesser", rules: `{"key":"a","name":"a","budget":100,"maxPoints":30,"per":{"amount":1,"points":1}}`, before: []string{"60"}, total: "60", want: "a 30"},
+
+	// How often.
+	{reason: "maxPerCustomer: the last time", rules: `{"key":"a","name":"a","points":1,"maxPerCustomer":2}`, before: []string{"1"}, total: "1", want: "a 1"},
+	{reason: "maxPerCustomer: once too often", rules: `{"key":"a","name":"a","points":1,"maxPerCustomer":2}`, before: []string{"1", "1"}, total: "1", want: ""},
+	{reason: "maxPerCustomer: times that gave nothing are not counted", rules: `{"key":"a","name":"a","per":{"amount":10,"points":1},"maxPerCustomer":1}`, before: []string{"9"}, total: "10", want: "a 1"},
+	{reason: "every third: the second", rules: `{"key":"a","name":"a","points":1,"every":3}`, before: []string{"1"}, total: "1", want: ""},
+	{reason: "every third: the third", rules: `{"key":"a","name":"a","points":1,"every":3}`, before: []string{"1", "1"}, total: "1", want: "a 1"},
+	{reason: "every third: the fourth", rules: `{"key":"a","name":"a","points":1,"every":3}`, before: []string{"1", "1", "1"}, total: "1", want: ""},
+	{reason: "every third: the sixth", rules: `{"key":"a","name":"a","points":1,"every":3}`, before: []string{"1", "1", "1", "1", "1"}, total: "1", want: "a 1"},
+	{reason: "every counts the purchases that meet the rest", rules: `{"key":"a","name":"a","points":1,"every":2,"minAmount":10}`, before: []string{"10", "9"}, total: "10", want: "a 1"},
+	{reason: "every and maxPerCustomer", rules: `{"key":"a","name":"a","points":1,"every":2,"maxPerCustomer":1}`, before: []string{"1", "1", "1"}, total: "1", want: ""},
 }
 
 // TestRules shows every condition and every effect of a rule. Each sale is made in a new
@@ -147,12 +216,16 @@ func TestRules(t *testing.T) {
 	for _, test := range ruleCases {
 		t.Run(test.reason, func(t *testing.T) {
 			program := `"rules":[` + test.rules + `],"tiers":[` + test.tiers + `]`
+			if test.program != "" {
+				program += "," + test.program
+			}
 			s := newShop(t, setup{at: test.at, program: program, also: test.also})
 			ana := s.customer("ana")
 			for _, total := range test.before {
 				s.buy(ana, total)
 			}
-			sold := s.buy(ana, test.total, test.items...)
+			sold, err := s.sell(newSale{Customer: ana, Total: dec(test.total), Items: test.items, Labels: labelsOf(test.labels)})
+			s.ok(err)
 			var parts []string
 			sum := decimal(0)
 			for _, r := range sold.Rules {
@@ -168,6 +241,27 @@ func TestRules(t *testing.T) {
 		})
 	}
 }
+
+// labelsOf are labels that are separated by blanks: pago=efectivo.
+func labelsOf(text string) saleLabels {
+	var list []label
+	for _, field := range strings.Fields(text) {
+		name, value, _ := strings.Cut(field, "=")
+		list = append(list, label{name, value})
+	}
+	labels, err := newSaleLabels(list...)
+	if err != nil {
+		panic(err)
+	}
+	return labels
+}
+
+// noCounts counts for a customer who used no rule yet.
+type noCounts struct{}
+
+func (noCounts) onDay(string) int         { return 0 }
+func (noCounts) inLife(string) ruleLife   { return ruleLife{} }
+func (noCounts) budgetLeft(*rule) decimal { return maxDecimal }
 
 // TestMatchSKU shows which skus a pattern matches. Case does not matter, as strings.EqualFold
 // compares, nor do blanks around a pattern.
@@ -271,6 +365,13 @@ func TestEarnParts(t *testing.T) {
 			f.items = append(f.items, item{pick(rnd, "A", "B", "C"), *amount(20) * decimal(rnd.IntN(2)), *amount(3)})
 		}
 		f.total = *amount(100)
+		left := f.total.rat() // without what is excluded
+		none := false         // is left
+		if rnd.IntN(2) == 0 {
+			f.excluded = []string{"C"}
+			left.Sub(left, paidFor("C", f.total, f.items))
+			none = len(f.items) > 0 && left.Sign() == 0 && !slices.ContainsFunc(f.items, func(it item) bool { return it.SKU != "C" })
+		}
 		perTotal, flat := new(big.Rat), new(big.Rat) // what the rules should give in all
 		factor := big.NewRat(1, 1)
 		for range rnd.IntN(5) {
@@ -278,7 +379,7 @@ func TestEarnParts(t *testing.T) {
 			switch rnd.IntN(4) {
 			case 0:
 				r.Per = &perRule{*amount(10), *amount(3)}
-				counted := f.total.rat()
+				counted := new(big.Rat).Set(left)
 				if rnd.IntN(2) == 0 {
 					r.SKUs = []string{"A"}
 					counted = paidFor("A", f.total, f.items)
@@ -288,11 +389,14 @@ func TestEarnParts(t *testing.T) {
 			case 1:
 				r.PerItem = amount(5)
 				for _, it := range f.items {
-					flat.Add(flat, new(big.Rat).Mul(it.Quantity.rat(), r.PerItem.rat()))
+					if !slices.Contains(f.excluded, it.SKU) {
+						flat.Add(flat, new(big.Rat).Mul(it.Quantity.rat(), r.PerItem.rat()))
+					}
 				}
 			case 2:
-				r.Points = amount(20)
-				flat.Add(flat, r.Points.rat())
+				if r.Points = amount(20); !none {
+					flat.Add(flat, r.Points.rat())
+				}
 			case 3:
 				r.Multiplier = ptr(decimalOf(1) + *amount(2))
 				factor.Mul(factor, r.Multiplier.rat())
@@ -313,6 +417,11 @@ func TestEarnParts(t *testing.T) {
 		for i, points := range e.lines {
 			if byItem += points; points < 0 {
 				t.Errorf("item %d earned %s", i, points)
+			}
+			if it := f.items[i]; points > 0 && slices.Contains(f.excluded, it.SKU) && slices.ContainsFunc(f.items, func(o item) bool {
+				return !slices.Contains(f.excluded, o.SKU) && o.amount().sign() > 0
+			}) {
+				t.Errorf("item %d is excluded, and earned %s", i, points)
 			}
 		}
 		if len(f.items) > 0 && byItem != want {

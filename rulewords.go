@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -70,6 +71,15 @@ func (w *ruleWording) conditions(r *rule) (parts []string) {
 	if r.MinAmount != nil {
 		add("rule.amount", w.money(*r.MinAmount))
 	}
+	if r.MinQuantity != nil {
+		add("rule.quantity", w.Number(*r.MinQuantity), w.list(r.SKUs, "or"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
+		add("rule.label", name, w.list(r.Labels[name], "or"))
+	}
+	if r.Every > 0 {
+		add("rule.turn", w.Count(uint64(r.Every)))
+	}
 	return parts
 }
 
@@ -101,10 +111,25 @@ func (w *ruleWording) effect(r *rule) string {
 	return ""
 }
 
-// limits say how often the rule gives, and how long its points live.
+// limits say what the rule does not count, how often it gives and how much, and how its points live.
 func (w *ruleWording) limits(r *rule) (parts []string) {
+	if len(r.ExcludeSKUs) > 0 {
+		parts = append(parts, w.say("rule.excluded", w.list(r.ExcludeSKUs, "or")))
+	}
 	if n := r.MaxPerCustomerPerDay; n > 0 {
 		parts = append(parts, w.many("rule.daily", n))
+	}
+	if n := r.MaxPerCustomer; n > 0 {
+		parts = append(parts, w.many("rule.customer", n))
+	}
+	if r.MaxPoints != nil {
+		parts = append(parts, w.say("rule.most", w.points(*r.MaxPoints)))
+	}
+	if r.Budget != nil {
+		parts = append(parts, w.say("rule.given", w.points(*r.Budget)))
+	}
+	if r.Category != "" {
+		parts = append(parts, w.say("rule.noted", w.say("category."+r.Category)))
 	}
 	if r.PendingDays > 0 {
 		parts = append(parts, w.say("rule.pending", w.many("span.days", r.PendingDays)))
@@ -178,7 +203,8 @@ func (w *ruleWording) moment(text string, end bool) string {
 }
 
 // refusal says why a rule does not run, by the condition that is not met.
-func (w *ruleWording) refusal(r *rule, c condition) string {
+func (w *ruleWording) refusal(d ruleVerdict, c condition) string {
+	r := d.rule
 	switch c {
 	case conditionOn:
 		return w.say("refusal.on." + r.On)
@@ -186,6 +212,16 @@ func (w *ruleWording) refusal(r *rule, c condition) string {
 		return w.say("refusal.amount", w.money(*r.MinAmount))
 	case conditionSKUs:
 		return w.say("refusal.skus", w.list(r.SKUs, "or"))
+	case conditionExcluded:
+		return w.say("refusal.excluded")
+	case conditionQuantity:
+		return w.say("refusal.quantity", w.Number(*r.MinQuantity), w.list(r.SKUs, "or"))
+	case conditionLabels:
+		var parts []string
+		for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
+			parts = append(parts, w.say("refusal.label", name, w.list(r.Labels[name], "or")))
+		}
+		return w.list(parts, "or")
 	case conditionTiers:
 		return w.say("refusal.tiers", w.list(r.Tiers, "or"))
 	case conditionSegments:
@@ -204,8 +240,14 @@ func (w *ruleWording) refusal(r *rule, c condition) string {
 		return w.say("refusal.until", w.moment(r.Until, true))
 	case conditionFirst:
 		return w.say("refusal.first")
+	case conditionDaily:
+		return w.say("refusal.daily", w.Count(uint64(r.MaxPerCustomerPerDay)))
+	case conditionLife:
+		return w.say("refusal.life", w.Count(uint64(r.MaxPerCustomer)))
+	case conditionBudget:
+		return w.say("refusal.budget", w.points(*r.Budget))
 	}
-	return w.say("refusal.daily", w.Count(uint64(r.MaxPerCustomerPerDay)))
+	return w.say("refusal.every", w.Count(d.turn), w.Count(uint64(r.Every)))
 }
 
 // segment says who is in a segment.
@@ -276,6 +318,9 @@ func (w *ruleWording) program(p *program) (list []string) {
 		add("program.expiry"+e.EndOf, w.many("span.days", e.Days))
 	default:
 		add("program.expiry"+e.EndOf, w.many("span.months", e.Months))
+	}
+	if len(p.ExcludeSKUs) > 0 {
+		add("program.excluded", w.list(p.ExcludeSKUs, "and"))
 	}
 	if p.PointsDecimals == 0 {
 		add("program.rounding.whole", w.say("program."+string(p.Rounding)))
@@ -354,6 +399,15 @@ var ruleTexts = panelTexts{
 	"rule.times.items":          {"los puntos se multiplican por %s en %s", "points are multiplied by %s on %s"},
 	"rule.daily":                {"como máximo %s veces al día por cliente", "at most %s times a day for each customer"},
 	"rule.daily.one":            {"una vez al día por cliente", "once a day for each customer"},
+	"rule.quantity":             {"si lleva al menos %s de %s", "with at least %s of %s"},
+	"rule.label":                {"si la venta dice %s: %s", "where the sale says %s: %s"},
+	"rule.turn":                 {"una de cada %s compras", "on one purchase in %s"},
+	"rule.excluded":             {"sin contar %s", "not counting %s"},
+	"rule.customer":             {"como máximo %s veces por cliente", "at most %s times for each customer"},
+	"rule.customer.one":         {"una sola vez por cliente", "only once for each customer"},
+	"rule.most":                 {"como máximo %s por compra", "at most %s for a purchase"},
+	"rule.given":                {"hasta %s en total", "up to %s in all"},
+	"rule.noted":                {"se anotan como «%s»", "they are noted as “%s”"},
 	"rule.pending":              {"se pueden usar después de %s", "they can be used after %s"},
 	"rule.expires":              {"vencen después de %s", "they expire after %s"},
 	"refusal.on.Signup":         {"es de alta, no de compra", "it is for enrolling, not for a purchase"},
@@ -368,6 +422,12 @@ var ruleTexts = panelTexts{
 	"refusal.from":              {"empieza el %s", "it begins on %s"},
 	"refusal.until":             {"terminó el %s", "it ended on %s"},
 	"refusal.first":             {"no es la primera compra", "it is not the first purchase"},
+	"refusal.excluded":          {"todos sus artículos están excluidos", "all of its items are left out"},
+	"refusal.quantity":          {"no lleva %s de %s", "it does not have %s of %s"},
+	"refusal.label":             {"la venta no dice %s: %s", "the sale does not say %s: %s"},
+	"refusal.life":              {"el cliente ya la usó las veces que puede: %s", "the customer has used it as often as possible: %s"},
+	"refusal.budget":            {"su presupuesto ya se dio: %s", "its budget has been given: %s"},
+	"refusal.every":             {"sería la compra %s, y da en una de cada %s", "it would be purchase %s, and it gives on one in %s"},
 	"refusal.daily":             {"ya se usó las veces de ese día: %s", "it was used as often as it may on that day: %s"},
 	"who.not":                   {"no es cierto que %s", "is not one who %s"},
 	"who.totalSpent":            {"ha gastado %s", "has spent %s"},
@@ -395,6 +455,7 @@ var ruleTexts = panelTexts{
 	"program.expiry":            {"Los puntos vencen después de %s.", "Points expire after %s."},
 	"program.expiryMonth":       {"Los puntos vencen después de %s, al final del mes.", "Points expire after %s, at the end of the month."},
 	"program.expiry.never":      {"Los puntos no vencen.", "Points do not expire."},
+	"program.excluded":          {"Ninguna regla cuenta %s.", "No rule counts %s."},
 	"program.rounding":          {"Se dan con %s decimales, redondeados %s.", "They are given with %s decimals, rounded %s."},
 	"program.rounding.one":      {"Se dan con 1 decimal, redondeados %s.", "They are given with 1 decimal, rounded %s."},
 	"program.rounding.whole":    {"Se dan puntos enteros, redondeados %s.", "They are given whole, rounded %s."},

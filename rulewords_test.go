@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,14 @@ func TestRuleSentences(t *testing.T) {
 		{func(r *rule) { r.FirstPurchase = true }, "en la primera compra", "on the first purchase"},
 		{func(r *rule) { r.MinAmount = d(1000) }, "en compras desde 1,000 MXN", "on purchases from 1,000 MXN"},
 		{func(r *rule) { r.SKUs = []string{"CAFE-*", "TÉ"} }, "items", "items"},
+		{func(r *rule) { r.Every = 10 }, "una de cada 10 compras", "on one purchase in 10"},
+		{func(r *rule) { r.Labels = map[string][]string{"pago": {"efectivo", "vale"}} }, "si la venta dice pago: efectivo o vale", "where the sale says pago: efectivo or vale"},
+		{func(r *rule) { r.ExcludeSKUs = []string{"TABACO-*", "VINO"} }, "; sin contar TABACO-* o VINO", "; not counting TABACO-* or VINO"},
+		{func(r *rule) { r.MaxPerCustomer = 1 }, "; una sola vez por cliente", "; only once for each customer"},
+		{func(r *rule) { r.MaxPerCustomer = 3 }, "; como máximo 3 veces por cliente", "; at most 3 times for each customer"},
+		{func(r *rule) { r.MaxPoints = d(100) }, "; como máximo 100 puntos por compra", "; at most 100 points for a purchase"},
+		{func(r *rule) { r.Budget = d(10000) }, "; hasta 10,000 puntos en total", "; up to 10,000 points in all"},
+		{func(r *rule) { r.Category = "Campaign" }, "; se anotan como «Campaña»", "; they are noted as “Campaign”"},
 		{func(r *rule) { r.MaxPerCustomerPerDay = 1 }, "; una vez al día por cliente", "; once a day for each customer"},
 		{func(r *rule) { r.MaxPerCustomerPerDay = 3 }, "; como máximo 3 veces al día por cliente", "; at most 3 times a day for each customer"},
 		{func(r *rule) { r.PendingDays = 1 }, "; se pueden usar después de 1 día", "; they can be used after 1 day"},
@@ -77,9 +86,10 @@ func TestRuleSentences(t *testing.T) {
 		}
 	}
 	for want, r := range map[string]rule{
-		"50 puntos al darse de alta; vencen después de 90 días.": {On: onSignup, Points: d(50), ExpiresInDays: 90},
-		"Desde el 1 dic 2026, 1 punto en su cumpleaños.":         {On: onBirthday, Points: d(1), From: "2026-12-01"},
-		"Los martes, de 08:00 a 11:00, los puntos se duplican.":  {Days: []string{"Tuesday"}, Hours: &hourRange{"08:00", "11:00"}, Multiplier: d(2)},
+		"Si lleva al menos 3 de CAFE-* o TÉ, 20 puntos por una compra con CAFE-* o TÉ.": {Points: d(20), SKUs: []string{"CAFE-*", "TÉ"}, MinQuantity: d(3)},
+		"50 puntos al darse de alta; vencen después de 90 días.":                        {On: onSignup, Points: d(50), ExpiresInDays: 90},
+		"Desde el 1 dic 2026, 1 punto en su cumpleaños.":                                {On: onBirthday, Points: d(1), From: "2026-12-01"},
+		"Los martes, de 08:00 a 11:00, los puntos se duplican.":                         {Days: []string{"Tuesday"}, Hours: &hourRange{"08:00", "11:00"}, Multiplier: d(2)},
 	} {
 		if got := testWording("es").rule(&r); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -136,7 +146,55 @@ func TestSegmentSentences(t *testing.T) {
 	}
 }
 
-// TestSimulatorAgrees: over the transcript of the rules the simulator gives what the sale then
+// TestRefusals: why a rule gives nothing, for each condition that a sale does not meet.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	const points = `"points":5`
+	bread := []item{{"PAN", dec("10"), dec("1")}}
+	for _, test := range []struct {
+		rule   string // members beside key and name
+		before int    // purchases
+		es, en string
+	}{
+		{`"on":"Birthday",` + points, 0, "es de cumpleaños, no de compra", "it is for birthdays, not for a purchase"},
+		{`"minAmount":11,` + points, 0, "la compra no llega a 11 MXN", "the purchase is below 11 MXN"},
+		{`"skus":["TÉ"],` + points, 0, "ningún artículo es TÉ", "no item is TÉ"},
+		{`"excludeSkus":["P*"],` + points, 0, "todos sus artículos están excluidos", "all of its items are left out"},
+		{`"skus":["P*"],"minQuantity":2,` + points, 0, "no lleva 2 de P*", "it does not have 2 of P*"},
+		{`"labels":{"pago":["vale","efectivo"]},` + points, 0, "la venta no dice pago: vale o efectivo", "the sale does not say pago: vale or efectivo"},
+		{`"tiers":["Oro"],` + points, 0, "solo para clientes Oro", "only for Oro customers"},
+		{`"segments":["vip"],` + points, 0, "solo para el segmento VIP", "only for the segment VIP"},
+		{`"days":["Tuesday"],` + points, 0, "solo los martes", "only on Tuesdays"},
+		{`"hours":{"from":"10:00","to":"11:00"},` + points, 0, "solo de 10:00 a 11:00", "only from 10:00 to 11:00"},
+		{`"from":"2026-03-03",` + points, 0, "empieza el 3 mar 2026", "it begins on 3 Mar 2026"},
+		{`"firstPurchase":true,` + points, 1, "no es la primera compra", "it is not the first purchase"},
+		{`"maxPerCustomerPerDay":1,` + points, 1, "ya se usó las veces de ese día: 1", "it was used as often as it may on that day: 1"},
+		{`"maxPerCustomer":1,` + points, 1, "el cliente ya la usó las veces que puede: 1", "the customer has used it as often as possible: 1"},
+		{`"budget":10,` + points, 2, "su presupuesto ya se dio: 10 puntos", "its budget has been given: 10 points"},
+		{`"every":3,` + points, 1, "sería la compra 2, y da en una de cada 3", "it would be purchase 2, and it gives on one in 3"},
+	} {
+		s := newShop(t, setup{program: `"tiers":[{"name":"Plata","threshold":0},{"name":"Oro","threshold":1000}],"rules":[{"key":"a","name":"a",` + test.rule + `}]`,
+			also: `"segments":[{"key":"vip","name":"VIP","isActive":true,"rule":{"field":"totalSpent","op":">","value":100}}]`})
+		ana := s.customer("ana")
+		for range test.before {
+			s.buy(ana, "10", bread...)
+		}
+		list := ask(s, func(t *txn) ([]ruleVerdict, error) {
+			return t.sales.verdicts(newSale{Customer: ana, Total: dec("10"), Items: bread})
+		})
+		for lang, want := range map[string]string{"es": test.es, "en": test.en} {
+			var got []string
+			for _, c := range list[0].unmet {
+				got = append(got, strings.ReplaceAll(testWording(lang).refusal(list[0], c), nbsp, " "))
+			}
+			if !slices.Equal(got, []string{want}) {
+				t.Errorf("%s: %q, want %q", lang, got, want)
+			}
+		}
+	}
+}
+
+// TestSimulatorAgrees: over the transcripts of the rules the simulator gives what the sale then
 // gives, and a rule gives nothing exactly where a condition is not met.
 func TestSimulatorAgrees(t *testing.T) {
 	t.Parallel()
@@ -156,7 +214,7 @@ func TestSimulatorAgrees(t *testing.T) {
 		same(t, s.text, fmt.Sprint(simulated.PointsEarned, simulated.AppliedRules), fmt.Sprint(sold.PointsEarned, sold.AppliedRules))
 		compared++
 	}
-	for _, s := range readSteps(t, filepath.Join("testdata", "golden", "rules.txt")) {
+	for _, s := range slices.Concat(readSteps(t, filepath.Join("testdata", "golden", "rules.txt")), readSteps(t, filepath.Join("testdata", "golden", "campaigns.txt"))) {
 		before := s
 		before.method = ""
 		w.step(before)
@@ -195,7 +253,7 @@ func (w *world) simulate(s step) saleShape {
 			w.Errorf("%s: rule %s gives %v, and conditions %v are not met", s.text, d.rule.Key, points, d.unmet)
 		}
 		for _, c := range d.unmet {
-			if text := testWording("es").refusal(d.rule, c); strings.Contains(text, "%!") {
+			if text := testWording("es").refusal(d, c); strings.Contains(text, "%!") {
 				w.Error(text)
 			}
 		}

@@ -65,6 +65,7 @@ const (
 	saleVouchers = 4
 	salePaid     = 5
 	saleLabelled = 6
+	saleCounts   = 7 // of each share
 )
 
 // A line is what a purchase keeps about one of its items, for returns.
@@ -123,6 +124,11 @@ func (s *sale) fields(c *coder) {
 	if c.optional(saleLabelled, len(s.Labels) > 0) {
 		listField(c, (*[]label)(&s.Labels), (*label).fields)
 	}
+	if c.optional(saleCounts, s.isCounted()) {
+		for v := range s.shares {
+			listField(c, &v.Counts, (*ruleCount).fields)
+		}
+	}
 	if c.reading && (!s.linesMatch() || !s.paymentIsSound()) {
 		c.fail()
 	}
@@ -163,6 +169,16 @@ func (l *line) fields(c *coder) { c.decimal(&l.Points); c.decimal(&l.Returned) }
 func (s *sale) isLimited() bool {
 	for v := range s.shares {
 		if len(v.Limited) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// isCounted reports whether a purchase counts in a life or a budget of some rule.
+func (s *sale) isCounted() bool {
+	for v := range s.shares {
+		if len(v.Counts) > 0 {
 			return true
 		}
 	}
@@ -393,64 +409,6 @@ func (sa *salesTxn) takePurchase(c *customer, s *sale, pay *newPayment, list []a
 		s.Others[i].ByLine = list[i+1].earned.lines
 	}
 	return list, nil
-}
-
-// ruleUses counts how often rules with a daily limit were used by the
-// account's customer on the day of the sale.
-type ruleUses struct {
-	t   *txn
-	a   *account
-	at  instant // of the sale
-	err error
-}
-
-// Uses are counted by the day of the sale. Sales may come late, so a sale drops only
-// counts of days that no late sale can be of, counted back from its own.
-const droppedAtOnce = 32 // old counts that one sale drops
-
-// keptUseDays is for how many days before a sale its uses are kept.
-func (c *config) keptUseDays() day { return day(c.maxLateDays()) + 2 }
-
-// A ruleUse is how often one rule was used on one day.
-type ruleUse struct{ Times uint64 }
-
-func (u *ruleUse) fields(c *coder) { c.uint(&u.Times) }
-
-func (u *ruleUses) day() day { return u.t.dayOf(u.at) }
-
-func (u *ruleUses) key(rule string) key {
-	return u.t.points.partKey(u.a, partRuleUse).day(u.day()).text(rule)
-}
-
-func (u *ruleUses) load(rule string) *ruleUse {
-	use, err := get[ruleUse](u.t.Tx, u.key(rule))
-	if err != nil {
-		u.err = err
-	}
-	if use == nil {
-		use = new(ruleUse)
-	}
-	return use
-}
-
-func (u *ruleUses) today(rule string) int { return int(u.load(rule).Times) }
-
-func (u *ruleUses) add(r *rule) error {
-	if r.MaxPerCustomerPerDay == 0 {
-		return nil
-	}
-	use := u.load(r.Key)
-	use.Times++
-	if err := put(u.t.Tx, u.key(r.Key), use); err != nil {
-		return err
-	}
-	return u.drop()
-}
-
-// drop deletes old counts, at most droppedAtOnce at a time.
-func (u *ruleUses) drop() error {
-	days := u.t.points.partKey(u.a, partRuleUse)
-	return deleteRange(u.t, days, slices.Clone(days).day(u.day()-u.t.cfg.keptUseDays()), droppedAtOnce)
 }
 
 // chainFrom yields the sale at seq and those before it in its chain.

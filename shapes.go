@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -446,6 +447,7 @@ type programShape struct {
 	Returns         string             `json:"returns"`
 	NegativeBalance string             `json:"negativeBalance"`
 	Payment         *paymentTermsShape `json:"payment"`
+	ExcludeSKUs     []string           `json:"excludeSkus"`
 }
 
 // paymentTermsShape is what the points of a program pay.
@@ -490,12 +492,23 @@ type ruleShape struct {
 	Until                instant    `json:"until"`
 	FirstPurchase        bool       `json:"firstPurchase"`
 	MaxPerCustomerPerDay *int       `json:"maxPerCustomerPerDay"`
-	Per                  *perRule   `json:"per"`
-	PerItem              *decimal   `json:"perItem"`
-	Points               *decimal   `json:"points"`
-	Multiplier           *decimal   `json:"multiplier"`
-	PendingDays          *int       `json:"pendingDays"`
-	ExpiresInDays        *int       `json:"expiresInDays"`
+
+	ExcludeSKUs    []string            `json:"excludeSkus"`
+	MinQuantity    *decimal            `json:"minQuantity"`
+	Labels         map[string][]string `json:"labels"`
+	MaxPerCustomer *int                `json:"maxPerCustomer"`
+	Every          *int                `json:"every"`
+	MaxPoints      *decimal            `json:"maxPoints"`
+	Budget         *decimal            `json:"budget"`
+	BudgetUsed     *decimal            `json:"budgetUsed"` // null without a budget
+	Category       string              `json:"category"`
+
+	Per           *perRule `json:"per"`
+	PerItem       *decimal `json:"perItem"`
+	Points        *decimal `json:"points"`
+	Multiplier    *decimal `json:"multiplier"`
+	PendingDays   *int     `json:"pendingDays"`
+	ExpiresInDays *int     `json:"expiresInDays"`
 }
 
 func newProgramShape(t *txn, p *program) (programShape, error) {
@@ -505,6 +518,7 @@ func newProgramShape(t *txn, p *program) (programShape, error) {
 		TierBasis:      tierBasisShape{p.TierBasis.Metric, p.TierBasis.Window, wholeOrNull(p.TierBasis.Months)},
 		Tiers:          []tierShape{}, Rules: []ruleShape{},
 		Rounding: p.Rounding, Returns: p.Returns, NegativeBalance: p.NegativeBalance,
+		ExcludeSKUs: append([]string{}, p.ExcludeSKUs...),
 	}
 	for _, tier := range p.Tiers {
 		s.Tiers = append(s.Tiers, tierShape(tier))
@@ -516,22 +530,37 @@ func newProgramShape(t *txn, p *program) (programShape, error) {
 		s.Payment = &paymentTermsShape{y.points, y.amount, y.fewest(), y.percent, y.step, p.Payment.EarnOn}
 	}
 	for i := range p.Rules {
-		s.Rules = append(s.Rules, newRuleShape(t, p, &p.Rules[i]))
+		r, err := newRuleShape(t, p, &p.Rules[i])
+		if err != nil {
+			return s, err
+		}
+		s.Rules = append(s.Rules, r)
 	}
 	return s, nil
 }
 
-func newRuleShape(t *txn, p *program, r *rule) ruleShape {
-	s := ruleShape{
+func newRuleShape(t *txn, p *program, r *rule) (s ruleShape, err error) {
+	s = ruleShape{
 		ID: p.ruleID(r), Name: r.Name, On: r.On, MinAmount: r.MinAmount, SKUs: append([]string{}, r.SKUs...),
 		TierNames: append([]string{}, r.Tiers...), SegmentIDs: segmentIDs(t, r.Segments), Days: append([]string{}, r.Days...),
 		Hours: r.Hours, FirstPurchase: r.FirstPurchase, MaxPerCustomerPerDay: wholeOrNull(r.MaxPerCustomerPerDay),
 		Per: r.Per, PerItem: r.PerItem, Points: r.Points, Multiplier: r.Multiplier,
 		PendingDays: wholeOrNull(r.PendingDays), ExpiresInDays: wholeOrNull(r.ExpiresInDays),
+		ExcludeSKUs: append([]string{}, r.ExcludeSKUs...), MinQuantity: r.MinQuantity, Labels: map[string][]string{},
+		MaxPerCustomer: wholeOrNull(r.MaxPerCustomer), Every: wholeOrNull(r.Every), MaxPoints: r.MaxPoints, Budget: r.Budget,
+		Category: r.category(),
+	}
+	maps.Copy(s.Labels, r.Labels)
+	if r.Budget != nil {
+		used, err := t.sales.budgetUsed(p, r)
+		if err != nil {
+			return s, err
+		}
+		s.BudgetUsed = &used
 	}
 	s.From, _ = parseMoment(r.From, t.cfg.zone, false)
 	s.Until, _ = parseMoment(r.Until, t.cfg.zone, true)
-	return s
+	return s, nil
 }
 
 // segmentIDs are the ids of segments that the configuration names by key.

@@ -28,7 +28,8 @@ type saleShare struct {
 
 	ExpiredLate decimal // of a late purchase: the part of Earned that had expired when it came
 
-	Limited []uint64 // of a purchase: which of Rules counted toward a daily limit, as indexes
+	Limited []uint64    // of a purchase: which of Rules counted toward a daily limit, as indexes
+	Counts  []ruleCount // of a purchase: what it counts for in lives and budgets of rules
 }
 
 // A ruleShare is what one rule gave a sale.
@@ -51,7 +52,7 @@ type pendingRef struct {
 	AvailFrom instant
 }
 
-// fields leaves out Program, ExpiredLate and Limited.
+// fields leaves out Program, ExpiredLate, Limited and Counts.
 func (v *saleShare) fields(c *coder) {
 	c.decimal(&v.Earned)
 	c.decimal(&v.Pending)
@@ -215,8 +216,8 @@ func (sa *salesTxn) earnings(c *customer, s *sale, total decimal, in []affectedA
 func (sa *salesTxn) factsOf(c *customer, s *sale, total decimal, own *account, p *affectedAccount) facts {
 	p.uses = ruleUses{t: sa.t, a: p.account, at: s.CreatedAt}
 	return facts{
-		total: total, items: s.Items, at: s.CreatedAt.time().In(sa.t.cfg.zone), tier: p.before,
-		segments: func() []string { return keysOf(sa.t.rules.segmentsOf(own)) }, first: c.Purchases == 0, usedOn: p.uses.today,
+		total: total, items: s.Items, excluded: p.program.ExcludeSKUs, labels: s.Labels, at: s.CreatedAt.time().In(sa.t.cfg.zone), tier: p.before,
+		segments: func() []string { return keysOf(sa.t.rules.segmentsOf(own)) }, first: c.Purchases == 0, counts: &p.uses,
 	}
 }
 
@@ -226,6 +227,7 @@ type ruleVerdict struct {
 	program *program
 	rule    *rule
 	unmet   []condition
+	turn    uint64 // with every: which of the purchases that are counted it would be
 }
 
 // verdicts are those of every rule of the programs that a purchase would count in.
@@ -234,7 +236,7 @@ func (sa *salesTxn) verdicts(in newSale) (list []ruleVerdict, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sale{Customer: c.ID, Type: typePurchase, Total: in.Total, Items: in.Items, CreatedAt: sa.t.now}
+	s := &sale{Customer: c.ID, Type: typePurchase, Total: in.Total, Items: in.Items, Labels: in.Labels, CreatedAt: sa.t.now}
 	if in.OccurredAt != 0 {
 		s.CreatedAt = min(in.OccurredAt, sa.t.now)
 	}
@@ -248,7 +250,7 @@ func (sa *salesTxn) verdicts(in newSale) (list []ruleVerdict, err error) {
 		f := sa.factsOf(c, s, s.Total, own.account, p)
 		for j := range p.program.Rules {
 			r := &p.program.Rules[j]
-			list = append(list, ruleVerdict{p.program, r, r.unmet(&f)})
+			list = append(list, ruleVerdict{p.program, r, r.unmet(&f), p.uses.turn(r)})
 		}
 		if err == nil {
 			err = p.uses.err
@@ -274,6 +276,9 @@ func (sa *salesTxn) giveEarned(s *sale, p *affectedAccount) error {
 			return err
 		}
 	}
+	if err := p.uses.count(v, &p.earned); err != nil {
+		return err
+	}
 	lots := lotsOf(p.earned.awards)
 	if err := sa.giveLots(s, p, lots, false); err != nil || s.CreatedAt == sa.t.now {
 		return err
@@ -286,7 +291,7 @@ func (sa *salesTxn) giveLots(s *sale, p *affectedAccount, lots []award, expired 
 	v := p.share
 	for _, lot := range lots {
 		m := &movement{
-			Category: categoryPurchase, Amount: lot.points, Transaction: s.ID, CreatedAt: s.CreatedAt,
+			Category: lot.rule.category(), Amount: lot.points, Transaction: s.ID, CreatedAt: s.CreatedAt,
 			AvailFrom: sa.t.rules.inDays(s.CreatedAt, lot.rule.PendingDays), Expires: sa.t.rules.inDays(s.CreatedAt, lot.rule.ExpiresInDays),
 		}
 		if (sa.t.points.expires(p.account, m) <= sa.t.now) != expired {
@@ -303,13 +308,13 @@ func (sa *salesTxn) giveLots(s *sale, p *affectedAccount, lots []award, expired 
 	return nil
 }
 
-// lotsOf adds up the awards that become available and expire together: each
-// sum becomes one lot.
+// lotsOf adds up the awards that become available and expire together, and have one category:
+// each sum becomes one lot.
 func lotsOf(awards []award) []award {
 	var lots []award
 	for _, w := range awards {
 		i := slices.IndexFunc(lots, func(l award) bool {
-			return l.rule.PendingDays == w.rule.PendingDays && l.rule.ExpiresInDays == w.rule.ExpiresInDays
+			return l.rule.PendingDays == w.rule.PendingDays && l.rule.ExpiresInDays == w.rule.ExpiresInDays && l.rule.category() == w.rule.category()
 		})
 		if i < 0 {
 			lots = append(lots, w)

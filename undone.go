@@ -25,12 +25,16 @@ func (sa *salesTxn) undo(c *customer, purchase *sale, list []affectedAccount) (e
 	return err
 }
 
-// giveBackUses lowers the counts of daily limits by the purchase's uses in one program. An old
-// count may have been dropped.
+// giveBackUses lowers the counts of the customer's life and of daily limits by the purchase's uses
+// in one program. An old count of a day may have been dropped.
 func (sa *salesTxn) giveBackUses(purchase *sale, p *affectedAccount) error {
 	v := purchase.shareIn(p.program.Number)
-	if v == nil || len(v.Limited) == 0 {
+	if v == nil {
 		return nil
+	}
+	uses := ruleUses{t: sa.t, a: p.account, at: purchase.CreatedAt}
+	if err := uses.giveBackLives(v); err != nil || len(v.Limited) == 0 {
+		return err
 	}
 	prefix := sa.t.points.partKey(p.account, partRuleUse).day(sa.t.dayOf(purchase.CreatedAt))
 	var used []key
@@ -38,7 +42,7 @@ func (sa *salesTxn) giveBackUses(purchase *sale, p *affectedAccount) error {
 		if err != nil {
 			return err
 		}
-		if v.usedUp(p.program.ruleID(&rule{Key: string(e.Key[len(prefix):])})) {
+		if v.usedUp(p.program.ruleIDOf(string(e.Key[len(prefix):]))) {
 			used = append(used, slices.Clone(e.Key))
 		}
 	}

@@ -250,6 +250,9 @@ func (r *verifyRun) sharedTables(all *findings) error {
 
 // follows checks what follows from the findings on all records.
 func (v *verifier) follows() error {
+	if err := v.ruleBudgets(); err != nil {
+		return err
+	}
 	if err := v.rewards(); err != nil {
 		return err
 	}

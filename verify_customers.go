@@ -47,6 +47,10 @@ func (v *verifier) customerRecord(e Entry) error {
 	case part == partRuleUse:
 		v.want[tableRecords].entries++
 		return v.ruleUse(e)
+	case part == partRuleLife: // those there should be are looked up
+		if !tableRuleLives.has(e.Key) {
+			v.stray(e.Key)
+		}
 	case part == partHold:
 		if v.want[tableRecords].entries++; !tableHoldsOf.has(e.Key) || len(e.Value) > 0 {
 			v.stray(e.Key)
@@ -138,6 +142,9 @@ func (v *verifier) historyOf(c *customer, what subject) error {
 	for i := range h.all {
 		v.salePoints(&h.all[i])
 		v.paymentOf(&h.all[i])
+	}
+	if err := v.ruleLives(c, what); err != nil {
+		return err
 	}
 	return v.usesKept(c, what)
 }
@@ -284,6 +291,7 @@ func (v *verifier) sales(family []*customer) (*saleHistory, error) {
 			h.spent += s.Total
 			h.purchases++
 			h.limited = h.limited || s.isLimited()
+			h.counted = h.counted || s.isCounted()
 			continue
 		}
 		h.spent -= s.Total

@@ -7,6 +7,7 @@ type saleHistory struct {
 	last      instant // of the last purchase that is not wholly returned
 	owner     id
 	limited   bool         // some purchase counted toward a daily limit
+	counted   bool         // some purchase counts in a life or a budget of a rule
 	uses      limitUses    // empty until somebody asks
 	erased    bool         // the customer was
 	all       []soldSale   // oldest first

@@ -22,6 +22,7 @@ var comparisons = [manySums]struct {
 	tableDueVouchers:           {},
 	tableEvents:                {compare: byCount},
 	tableHolds:                 {scanned: true, compare: byCount},
+	tableRuleBudgets:           {scanned: true, compare: byEntry},
 	tableWebhooks:              {compare: byCount},
 	tableAPIKeys:               {compare: byCount},
 	tableMovements:             {compare: byCount},
@@ -92,7 +93,7 @@ var (
 		tableRedemptionsByID, tableCodes, tableRedemptionsOf, tableRedemptionState, tableRedeemedRewards, tableVoucherExpiries,
 		tableRedemptionTimes, tableExternalIDs, tableRewardCounts, tableSearch, tableKeyList, tableSalesByTime,
 		tableSlots, tableSaleLog, tableTallies, tableActive, tableTiers, tableCustomersByExternalID, tableBirthdays,
-		tableStatuses, tableStatusCounts, tableMerges, tableAudit, tableAuditIndex, tableEvents, tableWebhooks, tableHolds, tableRecords,
+		tableStatuses, tableStatusCounts, tableMerges, tableAudit, tableAuditIndex, tableEvents, tableWebhooks, tableHolds, tableRuleBudgets, tableRecords,
 		tableRewardUses, tableSellers, tableRedeemed, tableNoted,
 	}
 )

@@ -66,7 +66,8 @@ type findings struct {
 	ledger  ledgerState
 	tallies map[programDay]*tally
 	tiers   map[programTier]uint64
-	given   map[id]uint64     // redemptions that are not cancelled, by reward
+	given   map[id]uint64 // redemptions that are not cancelled, by reward
+	budgets map[programRule]decimal
 	status  map[byte]blockSet // customers by the letter of their status
 
 	// Filled only if the tables that follow from them are looked up entry by entry.
@@ -79,9 +80,15 @@ type programTier struct {
 	tier    string
 }
 
+// A programRule is a rule by its key.
+type programRule struct {
+	program uint32
+	rule    string
+}
+
 func newFindings() *findings {
 	return &findings{
-		tallies: map[programDay]*tally{}, tiers: map[programTier]uint64{}, given: map[id]uint64{}, status: map[byte]blockSet{},
+		tallies: map[programDay]*tally{}, tiers: map[programTier]uint64{}, given: map[id]uint64{}, budgets: map[programRule]decimal{}, status: map[byte]blockSet{},
 		givenTo: map[id]map[id]uint64{}, blocks: map[string]*[bitmapSize]byte{},
 	}
 }
@@ -104,6 +111,9 @@ func (f *findings) join(o *findings) {
 	}
 	for reward, n := range o.given {
 		f.given[reward] += n
+	}
+	for r, used := range o.budgets {
+		f.budgets[r] += used
 	}
 	for reward, customers := range o.givenTo {
 		f.givenTo[reward] = customers // only one part finds them

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"encoding/binary"
+	"maps"
 	"slices"
 )
 
@@ -77,7 +79,7 @@ func (v *verifier) limitedDayIn(k []byte) (d limitedDay, ok bool) {
 	if p == nil {
 		return d, false
 	}
-	d.rule = p.ruleID(&rule{Key: string(k[30:])})
+	d.rule = p.ruleIDOf(string(k[30:]))
 	return d, true
 }
 
@@ -102,4 +104,66 @@ func (v *verifier) usesKept(c *customer, what subject) error {
 		}
 	}
 	return nil
+}
+
+// ruleLives checks how often a customer used rules in all, and adds what its purchases count
+// for in budgets.
+func (v *verifier) ruleLives(c *customer, what subject) error {
+	if !v.history.counted {
+		return nil
+	}
+	lives := map[programRule]ruleLife{}
+	for i := range v.history.all {
+		s := &v.history.all[i]
+		for kept := range s.shares {
+			p := v.txn.cfg.programNumber(kept.Program)
+			for j, n := range kept.Counts {
+				if n.For == 0 || slices.ContainsFunc(kept.Counts[:j], func(o ruleCount) bool { return o.Rule == n.Rule }) {
+					v.problem("%v: cuenta para una regla dos veces o para nada", subject{kind: "venta", id: s.ID})
+				}
+				given, r := kept.gave(p, n.Rule), programRule{kept.Program, n.Rule}
+				if n.For&^countsTurn != 0 && given == 0 {
+					v.problem("%v: cuenta para una regla que no dio nada", subject{kind: "venta", id: s.ID})
+				}
+				if n.For&countsSpent != 0 {
+					v.budgets[r] += given - kept.tookBack(given)
+				}
+				if s.stands() {
+					lives[r] = lives[r].plus(n.For.life())
+				}
+			}
+		}
+	}
+	for _, r := range sortedRules(lives) {
+		life := lives[r]
+		if life == (ruleLife{}) {
+			continue
+		}
+		k := customerKey(v.txn.org, c.ID, partRuleLife).u32(r.program).text(r.rule)
+		if err := v.has(tableRecords, k, appendRecord(nil, &life), what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ruleBudgets checks what rules gave of their budgets.
+func (v *verifier) ruleBudgets() error {
+	for _, r := range sortedRules(v.budgets) {
+		used := ruleBudget{v.budgets[r]}
+		if used == (ruleBudget{}) {
+			continue
+		}
+		what := subject{kind: "regla " + r.rule}
+		if err := v.has(tableRuleBudgets, budgetKey(v.txn.org, r.program, r.rule), appendRecord(nil, &used), what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sortedRules[T any](of map[programRule]T) []programRule {
+	return slices.SortedFunc(maps.Keys(of), func(a, b programRule) int {
+		return cmp.Or(cmp.Compare(a.program, b.program), cmp.Compare(a.rule, b.rule))
+	})
 }

@@ -21,16 +21,23 @@ func warnings(tx Tx, old, next *config, now instant) (list []problem, err error)
 		return nil, err
 	}
 	for _, p := range next.Programs {
-		ck := ruleChecker{next, p, now, zone, true}
+		ck := ruleChecker{tx, next, p, now, zone, true}
 		if !p.Default && p.Join != joinAll {
 			if ck.peopled, err = hasMembers(tx, next.Number, p.Number); err != nil {
 				return nil, err
 			}
 		}
 		for i := range p.Rules {
-			for _, w := range ck.warnings(&p.Rules[i]) {
+			found, err := ck.warnings(&p.Rules[i])
+			if err != nil {
+				return nil, err
+			}
+			for _, w := range found {
 				list = append(list, problem{"programs[" + p.Key + "].rules[" + p.Rules[i].Key + "]", w})
 			}
+		}
+		if at := slices.IndexFunc(p.ExcludeSKUs, negated); at >= 0 {
+			list = append(list, problem{"programs[" + p.Key + "]", noNegation(p.ExcludeSKUs[at])})
 		}
 	}
 	return list, nil
@@ -53,6 +60,7 @@ func hasMembers(tx Tx, org, program uint32) (bool, error) {
 
 // A ruleChecker finds rules of a program that can never fire from now on.
 type ruleChecker struct {
+	tx      Tx
 	cfg     *config
 	program *program
 	now     instant
@@ -61,16 +69,43 @@ type ruleChecker struct {
 }
 
 // warnings lists those of a rule.
-func (ck *ruleChecker) warnings(r *rule) (list []sentence) {
+func (ck *ruleChecker) warnings(r *rule) (list []sentence, err error) {
 	if reason := ck.neverFires(r); reason.format != "" {
 		list = append(list, sentenceOf("nunca dará puntos: %s", reason))
 	} else if r.FirstPurchase && ck.program.Returns == returnsKeep { // a purchase that was undone is none (contract §19)
 		list = append(list, sentenceOf("con returns: Keep, quien devuelve su primera compra y compra otra vez vuelve a recibir los puntos"))
 	}
-	if at := slices.IndexFunc(r.SKUs, negated); at >= 0 {
-		list = append(list, sentenceOf("%q no excluye artículos: solo vale para los que empiezan así, con !", r.SKUs[at]))
+	if spent, err := ck.budgetSpent(r); err != nil {
+		return nil, err
+	} else if spent.format != "" {
+		list = append(list, spent)
 	}
-	return list
+	if r.Every > 0 && r.MaxPerCustomer == 1 {
+		list = append(list, sentenceOf("con every y maxPerCustomer: 1 da una sola vez a cada cliente, en su compra %d", r.Every))
+	}
+	for _, patterns := range [][]string{r.SKUs, r.ExcludeSKUs} {
+		if at := slices.IndexFunc(patterns, negated); at >= 0 {
+			list = append(list, noNegation(patterns[at]))
+		}
+	}
+	return list, nil
+}
+
+// noNegation is about a pattern that begins with !.
+func noNegation(pattern string) sentence {
+	return sentenceOf("%q no excluye artículos: solo vale para los que empiezan así, con !; para excluir está excludeSkus", pattern)
+}
+
+// budgetSpent says that a rule has given its budget; nothing if it has not.
+func (ck *ruleChecker) budgetSpent(r *rule) (sentence, error) {
+	if r.Budget == nil {
+		return sentence{}, nil
+	}
+	used, err := budgetUsed(ck.tx, ck.cfg.Number, ck.program.Number, r.Key)
+	if err != nil || used < *r.Budget {
+		return sentence{}, err
+	}
+	return sentenceOf("ya dio los %s puntos de su presupuesto: no da más, salvo lo que retire una devolución", *r.Budget), nil
 }
 
 // neverFires says why a rule can never fire; nothing if it can.

@@ -75,10 +75,41 @@ func TestWarningOfNegation(t *testing.T) {
 	t.Parallel()
 	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
 	done := s.apply(setup{program: `"rules":[{"key":"not","name":"Not","perItem":1,"skus":["CAFE","!TABACO-*"," !RON"]},{"key":"in","name":"In","perItem":1,"skus":["A!"]}]`}.document())
-	want := []string{`programs[club].rules[not]: "!TABACO-*" no excluye artículos: solo vale para los que empiezan así, con !`}
+	want := []string{`programs[club].rules[not]: "!TABACO-*" no excluye artículos: solo vale para los que empiezan así, con !; para excluir está excludeSkus`}
 	if !slices.Equal(done.Warnings, want) {
 		t.Errorf("%q, want %q", done.Warnings, want)
 	}
+}
+
+// TestWarningsOfLimits: a budget that is spent, until a return refills it, and a rule that gives
+// once, whatever every says.
+func TestWarningsOfLimits(t *testing.T) {
+	t.Parallel()
+	with := func(members string) []byte {
+		return setup{program: `"excludeSkus":["! PAN"],"rules":[{"key":"a","name":"A","points":5,` + members + `}]`}.document()
+	}
+	const noNegation = `programs[club]: "! PAN" no excluye artículos: solo vale para los que empiezan así, con !; para excluir está excludeSkus`
+	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
+	want := func(done *applied, sentences ...string) {
+		t.Helper()
+		for i, text := range sentences {
+			sentences[i] = "programs[club].rules[a]: " + text
+		}
+		if sentences = append(sentences, noNegation); !slices.Equal(done.Warnings, sentences) {
+			t.Errorf("%q, want %q", done.Warnings, sentences)
+		}
+	}
+	want(s.apply(with(`"budget":10`)))
+	ana := s.customer("ana")
+	s.buy(ana, "1")
+	want(s.apply(with(`"budget":10`)))
+	sold := s.buy(ana, "1")
+	const spent = "ya dio los 10 puntos de su presupuesto: no da más, salvo lo que retire una devolución"
+	want(s.apply(with(`"budget":10`)), spent)
+	s.bring(sold, "1")
+	want(s.apply(with(`"budget":10`)))
+	want(s.apply(with(`"every":10,"maxPerCustomer":1`)), "con every y maxPerCustomer: 1 da una sola vez a cada cliente, en su compra 10")
+	want(s.apply(with(`"every":10,"maxPerCustomer":2`)))
 }
 
 // TestWarningsOfFirstPurchases: where a return takes back no points, a rule of first purchases

@@ -277,6 +277,8 @@ var tableWords = [manyTables]string{
 	tableRewardUses:            "canjes de clientes por recompensa",
 	tableHoldsOf:               "retenciones de clientes",
 	tableHolds:                 "retenciones",
+	tableRuleLives:             "usos de reglas en total",
+	tableRuleBudgets:           "presupuestos de reglas",
 	tableIdentities:            "identidades",
 	tableMovements:             "movimientos",
 	tableDue:                   "cambios por venir",

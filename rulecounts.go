@@ -1,0 +1,294 @@
+package main
+
+import "slices"
+
+// Counts that rules look at: how often a customer used a rule on a day (maxPerCustomerPerDay) and
+// in its life (maxPerCustomer, every), and what a rule gave of its budget.
+//
+//	c org cust 6 prog day rule → ruleUse
+//	c org cust 10 prog rule    → ruleLife
+//	C org prog rule            → ruleBudget
+//
+// A purchase says what it counts for (ruleCount), so that its returns give it back whatever the
+// rules say by then.
+
+// A ruleUse is how often one rule was used on one day.
+type ruleUse struct{ Times uint64 }
+
+// A ruleBudget is what a rule gave while it had a budget, less what returns took back.
+type ruleBudget struct{ Used decimal }
+
+// A ruleCount is what a purchase counts for with one rule.
+type ruleCount struct {
+	Rule string // key
+	For  ruleCountFor
+}
+
+// A ruleCountFor is a set of counts.
+type ruleCountFor uint8
+
+const (
+	countsUse   ruleCountFor = 1 << iota // ruleLife.Uses
+	countsTurn                           // ruleLife.Turns
+	countsGiven                          // ruleLife.Given
+	countsSpent                          // ruleBudget.Used, with what the rule gave
+)
+
+func (u *ruleUse) fields(c *coder)    { c.uint(&u.Times) }
+func (l *ruleLife) fields(c *coder)   { c.uint(&l.Uses); c.uint(&l.Turns); c.uint(&l.Given) }
+func (b *ruleBudget) fields(c *coder) { c.decimal(&b.Used) }
+func (v *ruleCount) fields(c *coder)  { c.text(&v.Rule); byteField(c, &v.For) }
+
+// life is what a purchase counts for in its customer's life.
+func (f ruleCountFor) life() (l ruleLife) {
+	if f&countsUse != 0 {
+		l.Uses = 1
+	}
+	if f&countsTurn != 0 {
+		l.Turns = 1
+	}
+	if f&countsGiven != 0 {
+		l.Given = 1
+	}
+	return l
+}
+
+func (l ruleLife) plus(o ruleLife) ruleLife {
+	return ruleLife{l.Uses + o.Uses, l.Turns + o.Turns, l.Given + o.Given}
+}
+
+// minus takes away what a purchase counted for. Nothing falls below 0.
+func (l ruleLife) minus(o ruleLife) ruleLife {
+	return ruleLife{l.Uses - min(l.Uses, o.Uses), l.Turns - min(l.Turns, o.Turns), l.Given - min(l.Given, o.Given)}
+}
+
+// countsFor is what a purchase counts for with a rule that gave points.
+func (r *rule) countsFor() (f ruleCountFor) {
+	if r.MaxPerCustomer > 0 {
+		f |= countsUse
+	}
+	if r.Every > 0 {
+		f |= countsGiven
+	}
+	if r.Budget != nil {
+		f |= countsSpent
+	}
+	return f
+}
+
+// ruleUses counts for the rules of an account's program. It remembers an error of the store.
+type ruleUses struct {
+	t   *txn
+	a   *account
+	at  instant // of the sale
+	err error
+}
+
+// Uses are counted by the day of the sale. Sales may come late, so a sale drops only
+// counts of days that no late sale can be of, counted back from its own.
+const droppedAtOnce = 32 // old counts that one sale drops
+
+// keptUseDays is for how many days before a sale its uses are kept.
+func (c *config) keptUseDays() day { return day(c.maxLateDays()) + 2 }
+
+func (u *ruleUses) day() day { return u.t.dayOf(u.at) }
+
+func (u *ruleUses) dayKey(rule string) key {
+	return u.t.points.partKey(u.a, partRuleUse).day(u.day()).text(rule)
+}
+
+func (u *ruleUses) lifeKey(rule string) key {
+	return u.t.points.partKey(u.a, partRuleLife).text(rule)
+}
+
+func budgetKey(org, program uint32, rule string) key {
+	return orgKey('C', org).u32(program).text(rule)
+}
+
+// kept reads a count; a new one if there is none.
+func kept[T any, P recordPointer[T]](u *ruleUses, k key) *T {
+	n, err := get[T, P](u.t.Tx, k)
+	if err != nil {
+		u.err = err
+	}
+	if n == nil {
+		n = new(T)
+	}
+	return n
+}
+
+func (u *ruleUses) onDay(rule string) int       { return int(kept[ruleUse](u, u.dayKey(rule)).Times) }
+func (u *ruleUses) inLife(rule string) ruleLife { return *kept[ruleLife](u, u.lifeKey(rule)) }
+
+// turn is which of the purchases that a rule with every counts the next one is; 0 for others.
+func (u *ruleUses) turn(r *rule) uint64 {
+	if r.Every == 0 {
+		return 0
+	}
+	return u.inLife(r.Key).Turns + 1
+}
+
+// budgetLeft is a number that the program's points can have.
+func (u *ruleUses) budgetLeft(r *rule) decimal {
+	p := u.a.program
+	left := max(*r.Budget-kept[ruleBudget](u, budgetKey(u.t.org, p.Number, r.Key)).Used, 0)
+	return left - left%unit(p.PointsDecimals)
+}
+
+// add counts toward a daily limit that a rule gave points.
+func (u *ruleUses) add(r *rule) error {
+	if r.MaxPerCustomerPerDay == 0 {
+		return nil
+	}
+	use := kept[ruleUse](u, u.dayKey(r.Key))
+	use.Times++
+	if err := u.t.put(u.dayKey(r.Key), use); err != nil {
+		return err
+	}
+	return u.drop()
+}
+
+// drop deletes old counts, at most droppedAtOnce at a time.
+func (u *ruleUses) drop() error {
+	days := u.t.points.partKey(u.a, partRuleUse)
+	return deleteRange(u.t, days, slices.Clone(days).day(u.day()-u.t.cfg.keptUseDays()), droppedAtOnce)
+}
+
+// count counts a purchase in lives and budgets, and notes in its share for what it counts.
+func (u *ruleUses) count(v *saleShare, e *earning) error {
+	for _, r := range e.turns {
+		v.Counts = append(v.Counts, ruleCount{r.Key, countsTurn})
+	}
+	for _, w := range e.awards {
+		f := w.rule.countsFor()
+		if f == 0 {
+			continue
+		}
+		if i := slices.IndexFunc(v.Counts, func(n ruleCount) bool { return n.Rule == w.rule.Key }); i >= 0 {
+			v.Counts[i].For |= f
+		} else {
+			v.Counts = append(v.Counts, ruleCount{w.rule.Key, f})
+		}
+	}
+	for _, n := range v.Counts {
+		if err := u.changeLife(n, ruleLife.plus); err != nil {
+			return err
+		}
+		if n.For&countsSpent != 0 {
+			if err := u.spend(n.Rule, v.gave(u.a.program, n.Rule)); err != nil {
+				return err
+			}
+		}
+	}
+	return u.err
+}
+
+// gave is what a rule gave a purchase in a share.
+func (v *saleShare) gave(p *program, rule string) decimal {
+	ruleID := p.ruleIDOf(rule)
+	for _, r := range v.Rules {
+		if r.RuleID == ruleID {
+			return r.Points
+		}
+	}
+	return 0
+}
+
+// tookBack is how much of the points that a rule gave a purchase its returns so far count
+// against: their part of what they should take back in all, and all in the end.
+func (v *saleShare) tookBack(given decimal) decimal {
+	if v.Earned == 0 {
+		return 0
+	}
+	points, _ := given.fraction().mul(v.Unearned.fraction()).quo(v.Earned.fraction()).round(decimalPlaces, roundFloor)
+	return points
+}
+
+// giveBackBudgets gives back to budgets what a return of a purchase takes back, whose share's
+// Unearned was before.
+func (u *ruleUses) giveBackBudgets(v *saleShare, before decimal) error {
+	was := saleShare{Earned: v.Earned, Unearned: before}
+	for _, n := range v.Counts {
+		if n.For&countsSpent == 0 {
+			continue
+		}
+		given := v.gave(u.a.program, n.Rule)
+		if err := u.spend(n.Rule, was.tookBack(given)-v.tookBack(given)); err != nil {
+			return err
+		}
+	}
+	return u.err
+}
+
+// giveBackLives takes a purchase that is wholly returned out of the customer's life.
+func (u *ruleUses) giveBackLives(v *saleShare) error {
+	for _, n := range v.Counts {
+		if err := u.changeLife(n, ruleLife.minus); err != nil {
+			return err
+		}
+	}
+	return u.err
+}
+
+// changeLife changes the customer's life by what a purchase counts for.
+func (u *ruleUses) changeLife(n ruleCount, change func(ruleLife, ruleLife) ruleLife) error {
+	by := n.For.life()
+	if by == (ruleLife{}) {
+		return nil
+	}
+	k := u.lifeKey(n.Rule)
+	l := change(u.inLife(n.Rule), by)
+	return putCount(u.t, k, &l, l == ruleLife{})
+}
+
+// spend adds points to what a rule gave of its budget.
+func (u *ruleUses) spend(rule string, points decimal) error {
+	if points == 0 {
+		return nil
+	}
+	k := budgetKey(u.t.org, u.a.program.Number, rule)
+	b := kept[ruleBudget](u, k)
+	var ok bool
+	if b.Used, ok = b.Used.add(points); !ok {
+		return newError(codeTooLarge).on("totalAmount")
+	}
+	b.Used = max(b.Used, 0)
+	return putCount(u.t, k, b, b.Used == 0)
+}
+
+// putCount writes a count, or deletes it if it is none.
+func putCount(t *txn, k key, n fielded, none bool) error {
+	if none {
+		return t.Delete(k)
+	}
+	return t.put(k, n)
+}
+
+// budgetUsed is what a rule gave of its budget so far.
+func (sa *salesTxn) budgetUsed(p *program, r *rule) (decimal, error) {
+	return budgetUsed(sa.t.Tx, sa.t.org, p.Number, r.Key)
+}
+
+func budgetUsed(tx Tx, org, program uint32, rule string) (decimal, error) {
+	b, err := get[ruleBudget](tx, budgetKey(org, program, rule))
+	if b == nil || err != nil {
+		return 0, err
+	}
+	return b.Used, nil
+}
+
+// addLife adds the life of a merged customer, in an entry, to that of its survivor at k.
+func (ms *mergesTxn) addLife(e Entry, k key) error {
+	l, err := decodeEntry[ruleLife](e)
+	if err != nil {
+		return err
+	}
+	own, err := get[ruleLife](ms.t.Tx, k)
+	if err != nil {
+		return err
+	}
+	if own != nil {
+		*l = l.plus(*own)
+	}
+	return ms.t.put(k, l)
+}
