@@ -27,9 +27,11 @@ type account struct {
 	nextDue instant
 	lookDue bool
 
-	kept bool       // it has a record
-	days []dayBasis // days apart that are changed and not written yet
-	path [4]uint64  // backs Movements.Path while it is short
+	kept       bool       // it has a record
+	rose       bool       // points were earned or given that are available: more may be in reach now
+	recounting bool       // its tier may change without anybody reaching one
+	days       []dayBasis // days apart that are changed and not written yet
+	path       [4]uint64  // backs Movements.Path while it is short
 
 	accountHead
 
@@ -70,6 +72,8 @@ type account struct {
 	Told instant
 	// The holds that have not ended, the first to expire first (holds.go).
 	Holds []openHold
+	// When what is available lapses for inactivity (idle.go).
+	Idle idleness
 }
 
 // Tags of an account's optional fields.
@@ -80,6 +84,7 @@ const (
 	accountPurchases = 4
 	accountTold      = 5
 	accountHolds     = 6
+	accountIdle      = 7
 )
 
 // An accountHead holds an account's figures. The account's record begins with
@@ -138,6 +143,9 @@ func (a *account) fields(c *coder) {
 	if c.optional(accountHolds, len(a.Holds) > 0) {
 		listField(c, &a.Holds, (*openHold).fields)
 	}
+	if c.optional(accountIdle, a.Idle.Months > 0) {
+		a.Idle.fields(c)
+	}
 }
 
 func (s *expiring) fields(c *coder) { c.instant(&s.ExpiresAt); c.decimal(&s.Amount) }
@@ -148,7 +156,10 @@ func (d *dayBasis) fields(c *coder) { intField(c, &d.Day); d.Basis.fields(c) }
 func (a *account) id() id { return a.customer.ID.derive("balance", a.program.text) }
 
 // A pointsTxn is points in a transaction: accounts, lots, movements and tiers.
-type pointsTxn struct{ t *txn }
+type pointsTxn struct {
+	t     *txn
+	risen []risenAccount // since the last giveRisen
+}
 
 func (pt *pointsTxn) partKey(a *account, part byte) key {
 	return customerKey(pt.t.org, a.customer.ID, part).u32(a.program.Number)
@@ -188,6 +199,9 @@ func (pt *pointsTxn) storedAccount(c *customer, p *program) (*account, error) {
 	a.customer, a.program, a.nextDue, a.kept = c, p, a.Due, kept
 	if a.Told == 0 {
 		a.Told = min(a.Due-1, pt.t.began)
+	}
+	if !kept {
+		pt.beginIdle(a, c.CreatedAt)
 	}
 	return a, nil
 }
@@ -234,11 +248,12 @@ func (pt *pointsTxn) saveAccount(a *account) error {
 	if err := pt.emitTierChange(a, a.Tier, counted); err != nil {
 		return err
 	}
+	pt.noteRisen(a, counted)
 	a.Tier = counted
 	if err := pt.saveDays(a); err != nil {
 		return err
 	}
-	if a.lookDue {
+	if a.lookDue || a.Idle.Months > 0 {
 		var err error
 		if a.nextDue, err = pt.firstDue(a, a.Told); err != nil {
 			return err
@@ -287,7 +302,8 @@ func (pt *pointsTxn) dueKey(a *account, due instant) key {
 const dueOrg = 1 + 8
 
 // firstDue finds the first moment at which a lot or a hold expires, a pending lot becomes
-// available or a day leaves the tier window, or a notice after a given one (notices.go).
+// available, what is available lapses or a day leaves the tier window, or a notice after a given
+// one (notices.go).
 func (pt *pointsTxn) firstDue(a *account, after instant) (instant, error) {
 	due, err := pt.firstNotice(a, after)
 	if err != nil {
@@ -303,7 +319,7 @@ func (pt *pointsTxn) firstDue(a *account, after instant) (instant, error) {
 		}
 	}
 	leaves, err := pt.windowLeaves(a)
-	return min(due, leaves, a.holdEnds()), err
+	return min(due, leaves, a.holdEnds(), a.lapses()), err
 }
 
 func instantIn(k []byte) instant { return instant(uintIn(k) ^ 1<<63) }

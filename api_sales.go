@@ -190,6 +190,11 @@ func registerOrRepeat(t *txn, in newSale, dryRun bool) (shape saleShape, known b
 		if shape.Payment != nil {
 			shape.Payment.MovementID = nil
 		}
+		for i := range shape.Redemptions {
+			if x := &shape.Redemptions[i]; x.given() && s.Type == typePurchase {
+				x.ID, x.Code = nil, nil
+			}
+		}
 	}
 	return shape, false, err
 }

@@ -281,12 +281,13 @@ func (ck *checker) compare(doc *document, old, next *config) {
 	if programs && doc.Programs == nil && len(next.Programs) == 0 {
 		ck.require(false, "programs", "hace falta al menos un programa")
 	}
-	ck.references(next, programs, soundKeys("segments", len(doc.Segments)))
+	ck.references(next, programs, soundKeys("segments", len(doc.Segments)), soundKeys("rewards", len(doc.Rewards)))
 }
 
 // references reports the keys and names in a configuration that refer to nothing. programs
-// says whether the keys of all programs are right; segments, those of all segments.
-func (ck *checker) references(c *config, programs, segments bool) {
+// says whether the keys of all programs are right; segments, those of all segments; rewards, those
+// of all rewards.
+func (ck *checker) references(c *config, programs, segments, rewards bool) {
 	checkSegments := func(path string, keys []string) {
 		for i, k := range keys {
 			if segments && c.segmentKey(k) == nil {
@@ -310,6 +311,15 @@ func (ck *checker) references(c *config, programs, segments bool) {
 			path := fmt.Sprintf("programs[%d].rules[%d]", i, j)
 			checkSegments(path, r.Segments)
 			checkTiers(path, p, r.Tiers)
+			if r.Reward == "" {
+				continue
+			}
+			switch given := c.rewardKey(r.Reward); {
+			case given != nil:
+				ck.require(given.Fulfilment == fulfilVoucher, path+".reward", "debe ser una recompensa con fulfilment: %s", fulfilVoucher)
+			case rewards:
+				ck.require(false, path+".reward", "no hay ninguna recompensa %q", r.Reward)
+			}
 		}
 	}
 	for i, r := range c.Rewards {

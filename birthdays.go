@@ -318,15 +318,20 @@ func (ru *rulesTxn) giveBirthdayIn(c *customer, p *program, on day) (given bool,
 		return false, nil
 	}
 	var a *account
+	var gifts []*rule
 	for i := range p.Rules {
 		r := &p.Rules[i]
-		if r.On != onBirthday || r.Points == nil || !r.inForceOn(on, ru.t.cfg.zone) {
+		if r.On != onBirthday || !r.inForceOn(on, ru.t.cfg.zone) {
 			continue
 		}
 		if a == nil {
 			if a, err = ru.t.points.account(c, p); err != nil {
 				return false, err
 			}
+		}
+		if r.Reward != "" {
+			gifts = append(gifts, r)
+			continue
 		}
 		if !a.takes(*r.Points) {
 			continue
@@ -340,10 +345,19 @@ func (ru *rulesTxn) giveBirthdayIn(c *customer, p *program, on day) (given bool,
 			return false, err
 		}
 	}
-	if !given {
-		return false, nil
+	if given {
+		if err := ru.t.points.saveAccount(a); err != nil {
+			return false, err
+		}
 	}
-	return true, ru.t.points.saveAccount(a)
+	for _, r := range gifts {
+		issued, err := ru.t.giver.give(a, r, id{})
+		if err != nil {
+			return false, err
+		}
+		given = given || issued.Redemption != 0
+	}
+	return given, nil
 }
 
 // takes reports whether so many points more are within the range of points.

@@ -367,3 +367,30 @@ func TestBirthdaysAreQuiet(t *testing.T) {
 	s.pass(time.Millisecond)
 	quiet(false, "another day")
 }
+
+// TestBirthdayRewards: a rule of birthdays that gives a voucher, once a year.
+func TestBirthdayRewards(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{also: `"rewards":[{"key":"copa","program":"club","name":"Copa","pointsCost":10,"fulfilment":"Voucher"}]`,
+		program: `"rules":[{"key":"cumple","name":"Cumple","on":"Birthday","reward":"copa"}]`})
+	ana := must(s, func(t *txn) (id, error) {
+		c, _, err := t.customers.enrol(enrolment{FirstName: "ana", Email: "ana@example.com", BirthDate: 19900310})
+		if err != nil {
+			return id{}, err
+		}
+		return c.ID, nil
+	})
+	for _, want := range []int{0, 1, 1} {
+		s.swept()
+		if got := len(s.vouchers(ana)); got != want {
+			t.Errorf("%s: %d vouchers, want %d", s.clock, got, want)
+		}
+		s.pass(9 * oneDay)
+	}
+	s.pass(365*oneDay - 27*oneDay + 9*oneDay)
+	s.swept()
+	if got := len(s.vouchers(ana)); got != 2 {
+		t.Errorf("%s: %d vouchers in the next year", s.clock, got)
+	}
+	s.verified()
+}

@@ -95,8 +95,9 @@ type program struct {
 	ID     id     `json:"id"`
 	programDoc
 
-	ids  map[string]id // of the currency, under "", and of the rules, by key; see deriveIDs
-	text string        // ID as text
+	ids   map[string]id // of the currency, under "", and of the rules, by key; see deriveIDs
+	text  string        // ID as text
+	gives bool          // a balance or a tier of it can bring vouchers
 }
 
 // A webhookDoc describes a webhook.
@@ -163,11 +164,13 @@ const (
 
 // An expiry says how long points live from the moment they are given: a
 // number of days or of months, stretched to the end of a month if EndOf is
-// Month, in the organization's time zone.
+// Month, in the organization's time zone. Beside or instead of that, all of a customer's
+// points lapse after InactiveMonths without activity (idle.go).
 type expiry struct {
-	Days   int    `json:"days,omitempty"`
-	Months int    `json:"months,omitempty"`
-	EndOf  string `json:"endOf,omitempty"`
+	Days           int    `json:"days,omitempty"`
+	Months         int    `json:"months,omitempty"`
+	EndOf          string `json:"endOf,omitempty"`
+	InactiveMonths int    `json:"inactiveMonths,omitempty"`
 }
 
 type tierBasis struct {
@@ -213,7 +216,7 @@ type rule struct {
 	Name string `json:"name"`
 
 	// Conditions.
-	On                   string     `json:"on,omitempty"` // Purchase (default), Signup or Birthday
+	On                   string     `json:"on,omitempty"` // Purchase (default), Signup, Birthday or Tier
 	MinAmount            *decimal   `json:"minAmount,omitempty"`
 	SKUs                 []string   `json:"skus,omitempty"`        // `*` stands for any run of characters
 	ExcludeSKUs          []string   `json:"excludeSkus,omitempty"` // these items neither count nor are counted
@@ -241,12 +244,21 @@ type rule struct {
 	PerItem    *decimal `json:"perItem,omitempty"`
 	Points     *decimal `json:"points,omitempty"`
 	Multiplier *decimal `json:"multiplier,omitempty"`
+	Reward     string   `json:"reward,omitempty"` // key of one that is given as a voucher (gifts.go)
 
 	PendingDays   int `json:"pendingDays,omitempty"`
 	ExpiresInDays int `json:"expiresInDays,omitempty"`
 
 	Category string `json:"category,omitempty"` // of its movements; "": the usual one
 }
+
+// Occasions of rules.
+const (
+	onPurchase = "Purchase"
+	onSignup   = "Signup"
+	onBirthday = "Birthday"
+	onTier     = "Tier" // the customer reaches one
+)
 
 type perRule struct {
 	Amount decimal `json:"amount"`
@@ -285,6 +297,7 @@ type rewardDoc struct {
 	Fulfilment string     `json:"fulfilment"` // Immediate or Voucher
 	ValidDays  *int       `json:"validDays,omitempty"`
 	Effect     *effectDoc `json:"effect,omitempty"`
+	AutoIssue  bool       `json:"autoIssue,omitempty"` // redeems itself when the balance reaches its cost (gifts.go)
 }
 
 // An effectDoc is what a till takes off for a redemption: what its type says,
@@ -342,6 +355,8 @@ func parseConfig(raw []byte) (*config, error) {
 	}
 	for _, p := range c.Programs {
 		p.deriveIDs()
+		p.gives = slices.ContainsFunc(c.Rewards, func(r *reward) bool { return r.AutoIssue && r.Program == p.Key }) ||
+			slices.ContainsFunc(p.Rules, func(r rule) bool { return r.On == onTier })
 		if p.Join == joinAll {
 			c.all = append(c.all, p)
 		}
@@ -394,6 +409,10 @@ func (c *config) reward(rid id) *reward {
 	return find(c.Rewards, func(r *reward) bool { return r.ID == rid })
 }
 
+func (c *config) rewardKey(key string) *reward {
+	return find(c.Rewards, func(r *reward) bool { return r.Key == key })
+}
+
 func (c *config) segment(sid id) *segment {
 	return find(c.Segments, func(s *segment) bool { return s.ID == sid })
 }
@@ -409,10 +428,13 @@ func find[T any](list []*T, is func(*T) bool) *T {
 	return nil
 }
 
+// hasLife reports whether points expire some time after they are given.
+func (e *expiry) hasLife() bool { return e != nil && (e.Days > 0 || e.Months > 0) }
+
 // endOfLife returns the moment when points given at from expire under e, and never
-// if e is nil. With EndOf it is the last moment of that month.
+// if e says no such time. With EndOf it is the last moment of that month.
 func (e *expiry) endOfLife(from instant, zone *time.Location) instant {
-	if e == nil {
+	if !e.hasLife() {
 		return never
 	}
 	t := addMonths(from.time().In(zone), e.Months).AddDate(0, 0, e.Days)

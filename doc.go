@@ -204,11 +204,13 @@
 //
 // Points:
 //
+//	vouchergiver.go      vouchers that points and purchases bring
 //	accounts.go          a customer's points in one program, and when time changes them
 //	lots.go              what is left of each credit
 //	movements.go         the lines of the ledger
 //	comments.go          the comments of movements, which can be erased
 //	notices.go           points that will expire soon
+//	idle.go              points that lapse when their customer is inactive
 //	points.go            credits, debits and expiry (settle): the heart
 //	holds.go             points that are set aside for a while
 //	carriedover.go       opening balances and historic points from another system
@@ -236,6 +238,7 @@
 //
 //	rewards.go           rewards and redemptions
 //	redemptions.go       vouchers, and redemptions by customer, reward, status and time
+//	gifts.go             vouchers that nobody redeemed: by rules, and for full cards
 //	vouchers.go          vouchers that expire
 //	saleredemptions.go   vouchers that come back with the sale that they were used in
 //
@@ -331,6 +334,7 @@
 //	verify_payments.go   payments with points
 //	verify_holds.go      holds
 //	verify_merges.go     customers who became part of others
+//	verify_idle.go       points that lapse without activity
 //	verify_accounts.go   movements replayed
 //	verify_audit.go      the audit log
 //	verify_events.go     the feed of events
@@ -366,6 +370,7 @@
 //	panelproof.go        what needs the password once more
 //	panel.go             the steps of a request of the panel
 //	panelshared.go       what the till and the pages of customers and sales share
+//	panelgifts.go        vouchers that nobody redeemed, in words
 //	panelpayment.go      paying with points: the till's control, and in words what a payment was
 //	paneltilltoday.go    what a member did at the till today
 //	paneltillfind.go     the till's one field

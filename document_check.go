@@ -253,10 +253,13 @@ func (ck *checker) program(path string, p *programDoc, zone *time.Location) {
 	ck.oneOf(path+".returns", p.Returns, returnsReverse, returnsKeep)
 	ck.oneOf(path+".negativeBalance", p.NegativeBalance, negativeClamp, negativeDebt)
 	if e := p.Expiry; e != nil {
-		ck.require(e.Days >= 0 && e.Months >= 0 && (e.Days > 0) != (e.Months > 0), path+".expiry", "debe tener days o months, mayor a 0, y no ambos")
+		ck.require(min(e.Days, e.Months, e.InactiveMonths) >= 0 && (e.hasLife() || e.InactiveMonths > 0) && (e.Days == 0 || e.Months == 0), path+".expiry",
+			"debe tener days o months, mayor a 0, y no ambos, o inactiveMonths")
 		ck.require(e.Days <= maxDays, path+".expiry.days", "no puede pasar de %d", maxDays)
 		ck.require(e.Months <= maxMonths, path+".expiry.months", "no puede pasar de %d", maxMonths)
+		ck.require(e.InactiveMonths <= maxMonths, path+".expiry.inactiveMonths", "no puede pasar de %d", maxMonths)
 		ck.require(e.EndOf == "" || e.EndOf == "Month", path+".expiry.endOf", "debe ser Month")
+		ck.require(e.EndOf == "" || e.hasLife() || !ck.isSound(path+".expiry"), path+".expiry.endOf", "solo va con days o months")
 	}
 	ck.oneOf(path+".tierBasis.metric", p.TierBasis.Metric, metricPoints, metricSpent, metricPurchases)
 	ck.oneOf(path+".tierBasis.window", p.TierBasis.Window, windowLifetime, windowRolling, windowCalendarYear)
@@ -305,7 +308,7 @@ func (ck *checker) rules(path string, p *programDoc, zone *time.Location) {
 	for i := range p.Rules {
 		at, r := fmt.Sprintf("%s.rules[%d]", path, i), &p.Rules[i]
 		ck.rule(at, r, zone)
-		if p.Expiry != nil && ck.isSound(path+".expiry") && r.ExpiresInDays == 0 && r.PendingDays > 0 {
+		if p.Expiry.hasLife() && ck.isSound(path+".expiry") && r.ExpiresInDays == 0 && r.PendingDays > 0 {
 			days := p.Expiry.leastDays()
 			ck.require(r.PendingDays < days, at+".pendingDays", "debe ser menor a los %d días en que los puntos del programa pueden vencer", days)
 		}
@@ -342,7 +345,20 @@ func (e *expiry) leastDays() int {
 
 func (ck *checker) rule(path string, r *rule, zone *time.Location) {
 	ck.name(path+".name", r.Name)
-	ck.oneOf(path+".on", r.On, onPurchase, onSignup, onBirthday)
+	ck.oneOf(path+".on", r.On, onPurchase, onSignup, onBirthday, onTier)
+	ck.ruleEffect(path, r)
+	ck.ruleOccasion(path, r)
+	ck.ruleConditions(path, r, zone)
+	if r.Category != "" {
+		ck.oneOf(path+".category", r.Category, earningCategories()...)
+	}
+	ck.require(r.PendingDays >= 0 && r.PendingDays <= maxDays, path+".pendingDays", "debe estar entre 0 y %d", maxDays)
+	ck.require(r.ExpiresInDays >= 0 && r.ExpiresInDays <= maxDays, path+".expiresInDays", "debe estar entre 0 y %d", maxDays)
+	ck.require(r.ExpiresInDays == 0 || r.ExpiresInDays > r.PendingDays, path+".expiresInDays", "debe ser mayor a pendingDays")
+}
+
+// ruleEffect checks that a rule has one effect.
+func (ck *checker) ruleEffect(path string, r *rule) {
 	effects := 0
 	positive := func(name string, d *decimal) {
 		if d != nil {
@@ -361,14 +377,32 @@ func (ck *checker) rule(path string, r *rule, zone *time.Location) {
 		effects++
 		ck.require(*r.Multiplier >= decimalOf(1), path+".multiplier", "debe ser mayor o igual a 1")
 	}
-	ck.require(effects == 1, path, "debe tener exactamente un efecto: per, perItem, points o multiplier")
-	if r.On == onSignup || r.On == onBirthday {
-		ck.require(r.Points != nil, path, "una regla de %s da points", r.On)
-		ck.require(r.MinAmount == nil && r.SKUs == nil && r.Tiers == nil && r.Segments == nil && r.Days == nil && r.Hours == nil &&
-			!r.FirstPurchase && r.MaxPerCustomerPerDay == 0 && r.ExcludeSKUs == nil && r.MinQuantity == nil && r.Labels == nil &&
-			r.MaxPerCustomer == 0 && r.Every == 0 && r.MaxPoints == nil && r.Budget == nil,
-			path, "una regla de %s solo admite from y until como condiciones", r.On)
+	if r.Reward != "" {
+		effects++
+		ck.require(r.MaxPoints == nil && r.Budget == nil && r.Category == "" && r.PendingDays == 0 && r.ExpiresInDays == 0,
+			path, "una regla que da reward no admite maxPoints, budget, category, pendingDays ni expiresInDays")
 	}
+	ck.require(effects == 1, path, "debe tener exactamente un efecto: per, perItem, points, multiplier o reward")
+}
+
+// ruleOccasion checks that a rule for another occasion than a purchase has no conditions about
+// purchases.
+func (ck *checker) ruleOccasion(path string, r *rule) {
+	if slices.Contains([]string{onSignup, onBirthday, onTier}, r.On) {
+		none := r.MinAmount == nil && len(r.SKUs)+len(r.ExcludeSKUs)+len(r.Segments)+len(r.Days)+len(r.Labels) == 0 && r.Hours == nil &&
+			!r.FirstPurchase && r.MaxPerCustomerPerDay == 0 && r.MinQuantity == nil &&
+			r.MaxPerCustomer == 0 && r.Every == 0 && r.MaxPoints == nil && r.Budget == nil
+		if r.On == onTier {
+			ck.require(r.Reward != "", path, "una regla de %s da reward", r.On)
+			ck.require(none, path, "una regla de %s solo admite tiers, from y until como condiciones", r.On)
+		} else {
+			ck.require(r.Points != nil || r.Reward != "", path, "una regla de %s da points o reward", r.On)
+			ck.require(none && len(r.Tiers) == 0, path, "una regla de %s solo admite from y until como condiciones", r.On)
+		}
+	}
+}
+
+func (ck *checker) ruleConditions(path string, r *rule, zone *time.Location) {
 	ck.above("minAmount", path, r.MinAmount)
 	ck.patterns(path+".skus", r.SKUs)
 	ck.patterns(path+".excludeSkus", r.ExcludeSKUs)
@@ -379,9 +413,6 @@ func (ck *checker) rule(path string, r *rule, zone *time.Location) {
 	ck.require(r.MaxPerCustomer >= 0, path+".maxPerCustomer", "debe ser mayor a 0")
 	ck.require(r.Every == 0 || r.Every > 1, path+".every", "debe ser mayor a 1")
 	ck.ruleLabels(path+".labels", r.Labels)
-	if r.Category != "" {
-		ck.oneOf(path+".category", r.Category, earningCategories()...)
-	}
 	for i, d := range r.Days {
 		ck.oneOf(fmt.Sprintf("%s.days[%d]", path, i), d, "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 	}
@@ -391,9 +422,6 @@ func (ck *checker) rule(path string, r *rule, zone *time.Location) {
 	}
 	ck.dates(path, "from", r.From, "until", r.Until, zone)
 	ck.require(r.MaxPerCustomerPerDay >= 0, path+".maxPerCustomerPerDay", "debe ser mayor a 0")
-	ck.require(r.PendingDays >= 0 && r.PendingDays <= maxDays, path+".pendingDays", "debe estar entre 0 y %d", maxDays)
-	ck.require(r.ExpiresInDays >= 0 && r.ExpiresInDays <= maxDays, path+".expiresInDays", "debe estar entre 0 y %d", maxDays)
-	ck.require(r.ExpiresInDays == 0 || r.ExpiresInDays > r.PendingDays, path+".expiresInDays", "debe ser mayor a pendingDays")
 }
 
 // above checks a figure that may be missing.
@@ -411,9 +439,13 @@ func (ck *checker) patterns(path string, list []string) {
 // ruleLabels checks the labels that a rule asks for: as many as a sale can have.
 func (ck *checker) ruleLabels(path string, asked map[string][]string) {
 	ck.require(len(asked) <= maxLabels, path, "no puede tener más de %d nombres", maxLabels)
-	for _, name := range slices.Sorted(maps.Keys(asked)) {
+	names := slices.Sorted(maps.Keys(asked))
+	for _, name := range names {
 		at := path + "." + name
 		ck.require(isLabelText(name, maxLabelName), at, "su nombre debe tener de 1 a %d caracteres, sin espacios al principio ni al final", maxLabelName)
+		panels := strings.Contains(name, labelMark)
+		ck.require(!panels, at, "no puede tener «: »")
+		ck.require(name == names[slices.IndexFunc(names, func(o string) bool { return strings.EqualFold(o, name) })], at, "se repite con otras mayúsculas")
 		ck.require(len(asked[name]) > 0, at, "hace falta al menos un valor")
 		for i, value := range asked[name] {
 			ck.require(isLabelText(value, maxLabelValue), fmt.Sprintf("%s[%d]", at, i), "debe tener de 1 a %d caracteres, sin espacios al principio ni al final", maxLabelValue)

@@ -84,6 +84,7 @@ type txn struct {
 	steppedOn  time.Duration // how far stepOn moved now past the caller's moment
 	wrote      bool          // something was written
 	readOnly   bool          // in a View; see makeWritable
+	viewing    bool          // in a View, and not to see what a write would do
 	importing  bool          // enrol leaves the search index to indexImported
 	noWelcome  bool          // enrolment runs no sign-up rules
 }
@@ -148,7 +149,7 @@ func readBy[T any](ctx context.Context, e *engine, view func(context.Context, fu
 		if err := e.begin(t, v, tx, org, now, seed{}); err != nil {
 			return err
 		}
-		t.readOnly = true
+		t.readOnly, t.viewing = true, true
 		var err error
 		both.result, err = fn(t)
 		return err
@@ -159,7 +160,7 @@ func readBy[T any](ctx context.Context, e *engine, view func(context.Context, fu
 // rehearse runs fn as write would and discards what it wrote.
 func rehearse[T any](ctx context.Context, e *engine, org uint32, now instant, fn func(*txn) (T, error)) (T, error) {
 	return read(ctx, e, org, now, func(t *txn) (T, error) {
-		t.makeWritable()
+		t.rehearse()
 		return fn(t)
 	})
 }
@@ -287,6 +288,12 @@ func (t *txn) makeWritable() {
 	if t.readOnly {
 		t.Tx, t.readOnly = newOverlay(t.Tx), false
 	}
+}
+
+// rehearse lets a transaction of a View do what a write would, on an overlay that is discarded.
+func (t *txn) rehearse() {
+	t.makeWritable()
+	t.viewing = false
 }
 
 // commit writes what the transaction has held back (see held).

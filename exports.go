@@ -275,7 +275,9 @@ func exportRules(t *txn, m *movement) (string, error) {
 	}
 	var names []string
 	for _, r := range share.Rules {
-		names = append(names, r.Name)
+		if r.Points != 0 {
+			names = append(names, r.Name)
+		}
 	}
 	return strings.Join(names, "; "), nil
 }

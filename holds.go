@@ -408,6 +408,7 @@ func (pt *pointsTxn) putBack(a *account, h *hold, uses []use, m *movement) (laps
 			}
 			var debt decimal
 			if living {
+				pt.renew(a, m.CreatedAt)
 				debt = min(max(-a.Balance, 0), u.Amount)
 			} else {
 				lapsed = append(lapsed, l)
@@ -416,8 +417,9 @@ func (pt *pointsTxn) putBack(a *account, h *hold, uses []use, m *movement) (laps
 			if err := pt.changeLot(a, l, u.Amount-debt); err != nil {
 				return nil, err
 			}
-			if notice := u.Expires - noticeTime; living && h.CreatedAt < notice && notice <= m.CreatedAt && u.Amount > debt {
-				if err := pt.tellOf(a, expiring{u.Amount - debt, u.Expires}); err != nil {
+			ends := min(u.Expires, a.lapses())
+			if notice := ends - noticeTime; living && h.CreatedAt < notice && notice <= m.CreatedAt && u.Amount > debt {
+				if err := pt.tellOf(a, expiring{u.Amount - debt, ends}); err != nil {
 					return nil, err
 				}
 			}

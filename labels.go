@@ -20,6 +20,9 @@ const (
 	maxLabelValue = 100
 )
 
+// labelMark stands between name and value where the panel shows labels.
+const labelMark = ": "
+
 func (l *label) fields(c *coder) { c.text(&l.Name); c.text(&l.Value) }
 
 // isSound reports whether name and value are there, within their bounds and without control

@@ -260,20 +260,16 @@ func (v expiring) appendJSON(b []byte) []byte {
 // maxExpiring bounds the list of expiring points (contract §7).
 const maxExpiring = 100
 
-// expiring lists the points that will expire, added up by moment, soonest first.
+// expiring lists the points that will expire or lapse, added up by moment, soonest first.
 func (pt *pointsTxn) expiring(a *account) ([]expiring, error) {
-	switch {
-	case !a.LotsApart:
-		return sumsOf(a.Lots), nil
-	case a.SumsApart:
-		return pt.sumsApart(a, math.MinInt64, maxExpiring)
-	case len(a.Sums) > 0:
-		return a.Sums, nil
+	list, err := pt.expiringFrom(a, math.MinInt64, maxExpiring)
+	if list == nil {
+		list = []expiring{}
 	}
-	return []expiring{}, nil
+	return list, err
 }
 
-// sumsApart is expiringFrom for sums that have entries of their own.
+// sumsApart is sumsFrom for sums that have entries of their own.
 func (pt *pointsTxn) sumsApart(a *account, from instant, limit int) ([]expiring, error) {
 	list := []expiring{}
 	prefix := pt.partKey(a, partExpiring)
@@ -292,15 +288,41 @@ func (pt *pointsTxn) sumsApart(a *account, from instant, limit int) ([]expiring,
 	return list, nil
 }
 
-// expiringFrom lists the first points, up to limit moments, that expire at a moment or later.
+// expiringFrom lists the first points, up to limit moments, that expire or lapse at a moment or
+// later. When what is available lapses, that is all of it.
 func (pt *pointsTxn) expiringFrom(a *account, from instant, limit int) (list []expiring, err error) {
+	list, err = pt.sumsFrom(a, from, limit)
+	end := a.lapses()
+	if err != nil || end == never {
+		return list, err
+	}
+	n, _ := slices.BinarySearchFunc(list, end, func(s expiring, at instant) int { return cmp.Compare(s.ExpiresAt, at) })
+	list = slices.Clip(list[:n]) // others have it too
+	if n == limit || from > end {
+		return list, nil
+	}
+	before, err := pt.sumsFrom(a, math.MinInt64, math.MaxInt)
+	left := a.Balance
+	for _, s := range before {
+		if s.ExpiresAt < end {
+			left -= s.Amount
+		}
+	}
+	if left > 0 {
+		list = append(list, expiring{left, end})
+	}
+	return list, err
+}
+
+// sumsFrom is expiringFrom for what expires by its own life.
+func (pt *pointsTxn) sumsFrom(a *account, from instant, limit int) (list []expiring, err error) {
 	if !a.SumsApart {
 		sums := a.Sums
 		if !a.LotsApart {
 			sums = sumsOf(a.Lots)
 		}
 		i, _ := slices.BinarySearchFunc(sums, from, func(s expiring, at instant) int { return cmp.Compare(s.ExpiresAt, at) })
-		return sums[i:min(i+limit, len(sums))], nil
+		return sums[i:][:min(limit, len(sums)-i)], nil
 	}
 	return pt.sumsApart(a, from, limit)
 }

@@ -183,6 +183,7 @@ func (ms *mergesTxn) mergeAccount(p *program, stub, into *customer, family []*cu
 	if err := ms.moveFigures(from, to, family); err != nil {
 		return err
 	}
+	to.joinIdle(from)
 	if err := ms.moveLots(from, to); err != nil {
 		return err
 	}
@@ -279,6 +280,8 @@ func (ms *mergesTxn) moveLot(from, to *account, part byte, l *lot) error {
 	paid := min(max(-to.Balance, 0), left)
 	from.Balance -= left
 	to.Balance += left
+	to.rose = true
+	ms.t.points.renew(to, ms.t.now)
 	return ms.recordMerge(from, debit, to, credit, func() error { return ms.t.points.changeLot(from, l, -left) },
 		func() error { return ms.t.points.changeLot(to, &moved, left-paid) })
 }

@@ -50,7 +50,7 @@ var packedWords = []string{
 
 	"payment", "amountDue", "holdId",
 
-	"labels",
+	"labels", "issued", "reason", "givenBy",
 }
 
 var packedPlaces = func() map[string]byte {

@@ -20,7 +20,7 @@ func rewardForms() []panelForm {
 	members := []formMember{
 		wordMember("name"), wordMember("description"), wordMember("imageUrl"), wordMember("program"), wordMember("status"), figureMember("pointsCost"),
 		figureMember("stock"), figureMember("limitPerCustomer"), boxesMember("tiers"), boxesMember("segments"), wordMember("validFrom"), wordMember("validTo"),
-		wordMember("fulfilment"), figureMember("validDays"),
+		wordMember("fulfilment"), figureMember("validDays"), {name: "autoIssue", kind: checkMember},
 		partMember("effect", wordMember("type"), figureMember("amount"), figureMember("percent"), wordMember("sku")),
 	}
 	done := func(*panelRequest, string) string { return "/panel/recompensas?hecho=1" }
@@ -241,6 +241,8 @@ var rewardTexts = panelTexts{
 	"reward.validFrom.hint":        {"AAAA-MM-DD. En blanco, ya", "YYYY-MM-DD. Blank for now"},
 	"reward.validTo":               {"Vale hasta", "Valid until"},
 	"reward.validTo.hint":          {"AAAA-MM-DD, ese día incluido", "YYYY-MM-DD, that day included"},
+	"reward.autoIssue":             {"Se canjea sola cuando el saldo alcanza, como una tarjeta de sellos llena", "Redeems itself when the balance suffices, as a full card of stamps"},
+	"rewards.auto":                 {"se canjea sola", "redeems itself"},
 	"reward.fulfilment":            {"Entrega", "Fulfilment"},
 	"reward.validDays":             {"Días para usar el vale", "Days to use the voucher"},
 	"reward.validDays.hint":        {"Solo con vale. En blanco no vence", "Only with a voucher. Blank for ever"},

@@ -24,14 +24,14 @@ func programPages() []panelPage {
 func programForms() []panelForm {
 	const one = "/panel/programa/{programId}"
 	ruleMembers := []formMember{
-		wordMember("name"), wordMember("on"), partMember("per", figureMember("amount"), figureMember("points")), figureMember("perItem"), figureMember("points"), figureMember("multiplier"),
+		wordMember("name"), wordMember("on"), wordMember("reward"), partMember("per", figureMember("amount"), figureMember("points")), figureMember("perItem"), figureMember("points"), figureMember("multiplier"),
 		figureMember("minAmount"), rowsMember("skus"), boxesMember("tiers"), boxesMember("segments"), boxesMember("days"), partMember("hours", wordMember("from"), wordMember("to")),
 		wordMember("from"), wordMember("until"), {name: "firstPurchase", kind: checkMember}, figureMember("maxPerCustomerPerDay"), figureMember("pendingDays"), figureMember("expiresInDays"),
 		rowsMember("excludeSkus"), figureMember("minQuantity"), askedLabelsMember, figureMember("maxPerCustomer"), figureMember("every"), figureMember("maxPoints"), figureMember("budget"), wordMember("category"),
 	}
 	members := []formMember{
 		payTermsMember, rowsMember("excludeSkus"), wordMember("name"), wordMember("currency"), figureMember("pointsDecimals"), wordMember("rounding"), wordMember("returns"), wordMember("negativeBalance"),
-		partMember("expiry", figureMember("days"), figureMember("months"), wordMember("endOf")),
+		partMember("expiry", figureMember("days"), figureMember("months"), wordMember("endOf"), figureMember("inactiveMonths")),
 		partMember("tierBasis", wordMember("metric"), wordMember("window"), figureMember("months")),
 		{name: "tiers", kind: madeMember, make: tierRows},
 	}
@@ -84,7 +84,7 @@ func labelLines(text string) iter.Seq[label] {
 			if row = trimBlanks(row); row == "" {
 				continue
 			}
-			name, value, ok := strings.Cut(row, ": ")
+			name, value, ok := strings.Cut(row, labelMark)
 			if !ok {
 				name, value, _ = strings.Cut(row, ":")
 			}
@@ -100,7 +100,7 @@ func (f *pageData) LabelLines(asked map[string][]string) string {
 	var rows []string
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
 		for _, value := range asked[name] {
-			rows = append(rows, name+": "+value)
+			rows = append(rows, name+labelMark+value)
 		}
 	}
 	return f.Lines(rows)
@@ -147,7 +147,9 @@ func editRule(t *txn, r *request, tree, fields docTree) (docPlace, error) {
 	} else if i, err = ruleIn(p, r.pathID("ruleId")); err != nil {
 		return docPlace{}, err
 	}
-	delete(rules[i].(docTree), "labels") // the form has all of them
+	if _, typed := fields["labels"]; typed {
+		delete(rules[i].(docTree), "labels") // the form has all of them
+	}
 	layOver(rules[i].(docTree), fields)
 	part["rules"] = rules
 	return docPlace{path: at + ".rules[" + strconv.Itoa(i) + "]", labels: "rule"}, nil
@@ -263,14 +265,17 @@ type ruleView struct {
 	ProgramID             string
 	Stamp                 string
 	Days, Tiers, Segments []choiceItem
+	Rewards               []choiceItem
 	Conditions            bool   // it is about purchases
+	GivesPoints           bool   // it may
+	GivesReward           bool   // it may
 	BudgetUsed            string // "" without
 	Category              string // "" for the usual one
 	Categories            []choiceItem
 }
 
 // ruleEffects are the effects that a new rule can have.
-var ruleEffects = []string{"per", "perItem", "points", "multiplier", "Signup", "Birthday"}
+var ruleEffects = []string{"per", "perItem", "points", "multiplier", "reward", "Signup", "Birthday", "Tier"}
 
 func (v *ruleView) title(f *pageData) string {
 	if v.New {
@@ -281,8 +286,10 @@ func (v *ruleView) title(f *pageData) string {
 
 func (r *rule) effectName() string {
 	switch {
-	case r.On == onSignup || r.On == onBirthday:
+	case r.On == onSignup || r.On == onBirthday || r.On == onTier:
 		return r.On
+	case r.Reward != "":
+		return "reward"
 	case r.Per != nil:
 		return "per"
 	case r.PerItem != nil:
@@ -326,7 +333,15 @@ func rulePage(v *panelRequest) (any, fillFunc) {
 			}
 		}
 		view.chooseCategory(v.lang)
-		view.Conditions = view.Effect != onSignup && view.Effect != onBirthday
+		view.Conditions = view.Effect != onSignup && view.Effect != onBirthday && view.Effect != onTier
+		view.GivesPoints = view.Effect != "reward" && view.Effect != onTier
+		view.GivesReward = !view.GivesPoints || !view.Conditions
+		view.Rewards = []choiceItem{{"", tr(v.lang, "rule.reward.none")}}
+		for _, r := range t.cfg.byCost() {
+			if r.Fulfilment == fulfilVoucher {
+				view.Rewards = append(view.Rewards, choiceItem{r.Key, r.Name})
+			}
+		}
 		for _, d := range weekdays {
 			view.Days = append(view.Days, choiceItem{d, capital(w.say("day." + d))})
 		}
@@ -351,8 +366,8 @@ func (v *ruleView) chooseCategory(lang language) {
 			v.Categories = append(v.Categories, choiceItem{c, tr(lang, "category."+c)})
 		}
 	}
-	if v.Rule.Category != usual.category() {
-		v.Category = v.Rule.Category
+	if v.Category = v.Rule.Category; v.Category == usual.category() {
+		v.Categories[0].Value = v.Category // as the document says it
 	}
 }
 
@@ -485,6 +500,12 @@ var programTexts = panelTexts{
 	"rule.effect.Signup":             {"Bienvenida", "Welcome"},
 	"rule.effect.Signup.about":       {"50 puntos al darse de alta", "50 points for enrolling"},
 	"rule.effect.Birthday":           {"Cumpleaños", "Birthday"},
+	"rule.effect.reward":             {"Un vale", "A voucher"},
+	"rule.effect.reward.about":       {"Un café en cada décima compra", "A coffee on every tenth purchase"},
+	"rule.effect.Tier":               {"Subir de nivel", "Reaching a tier"},
+	"rule.effect.Tier.about":         {"Un vale al llegar a Oro", "A voucher for reaching Gold"},
+	"rule.reward.field":              {"Recompensa, como vale", "Reward, as a voucher"},
+	"rule.reward.none":               {"Ninguna", "None"},
 	"rule.effect.Birthday.about":     {"100 puntos en su cumpleaños", "100 points on the birthday"},
 	"rule.gives":                     {"Qué da", "What it gives"},
 	"rule.when":                      {"Cuándo vale", "When it holds"},
@@ -518,7 +539,7 @@ var programTexts = panelTexts{
 	"rule.excludeSkus":               {"Sin contar estos artículos", "Not counting these items"},
 	"rule.excludeSkus.hint":          {"Un código por línea, como TABACO-*", "One SKU on each line, as TABACO-*"},
 	"rule.minQuantity":               {"Al menos tantos de ellos", "At least so many of them"},
-	"rule.minQuantity.hint":          {"De los artículos de al lado", "Of the items beside"},
+	"rule.minQuantity.hint":          {"De los artículos de arriba", "Of the items above"},
 	"rule.labels":                    {"Etiquetas de la venta", "Labels of the sale"},
 	"rule.labels.hint":               {"Una por línea, como pago: efectivo; con el mismo nombre vale cualquiera", "One on each line, as pago: efectivo; of those with one name any will do"},
 	"rule.maxPerCustomer":            {"Veces en total por cliente", "Times in all for each customer"},
@@ -549,4 +570,7 @@ var programTexts = panelTexts{
 	"program.payment.step":            {"En múltiplos de", "In steps of"},
 	"program.payment.step.hint":       {"Puntos; en blanco, cualquier cantidad", "Points; blank for any number"},
 	"program.payment.earnOn":          {"Las reglas cuentan", "Rules count"},
+
+	"program.expiry.inactiveMonths":      {"Vencen sin comprar ni canjear (meses)", "Expire without purchase or redemption (months)"},
+	"program.expiry.inactiveMonths.hint": {"Todo lo disponible; en blanco, nunca", "All that is available; blank for never"},
 }

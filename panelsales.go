@@ -187,7 +187,7 @@ func returnPage(v *panelRequest) (any, fillFunc) {
 		}
 		v.sentFirst(view.Lines)
 		if v.mayAll("redemptions:cancel") == nil {
-			view.Vouchers = slices.DeleteFunc(view.Sale.Redemptions, func(x saleRedemption) bool { return x.Status != redemptionUsed })
+			view.Vouchers = slices.DeleteFunc(view.Sale.UsedIn(), func(x saleRedemption) bool { return x.Status != redemptionUsed })
 		}
 		if ret, is := v.reviewed.(saleShape); is {
 			view.Shares = sharesOf(t.cfg, &ret)
@@ -379,6 +379,7 @@ var saleTexts = panelTexts{
 	"sale.returns":           {"Devoluciones", "Returns"},
 	"sale.returns.more":      {"Hay más devoluciones de esta compra que no se muestran aquí.", "There are more returns of this purchase that are not shown here."},
 	"sale.link":              {"%s del %s", "%s of %s"},
+	"sale.labels":            {"Etiquetas", "Labels"},
 	"sale.vouchers":          {"Vales usados", "Vouchers used"},
 	"sale.voucher.Used":      {"Usado", "Used"},
 	"sale.voucher.canReturn": {"se puede cancelar: sus puntos volverían", "it can be cancelled: its points would come back"},

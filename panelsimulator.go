@@ -55,6 +55,7 @@ type simulatorView struct {
 type simulatedRule struct {
 	Name, Sentence, Program string
 	Points                  decimal
+	Voucher                 bool     // it gives one
 	Why                     []string // it gives nothing; empty if it gives some
 }
 
@@ -124,7 +125,7 @@ func (v *panelRequest) simulate(t *txn, view *simulatorView, asked bool) error {
 	if !asked {
 		return nil
 	}
-	t.makeWritable() // as rehearse does
+	t.rehearse()
 	t.now = max(view.At, t.now)
 	t.began = t.now
 	done, err := act(t)
@@ -144,14 +145,31 @@ func (view *simulatorView) tell(w *ruleWording, s simulation) {
 		if len(s.sale.Programs.Others) > 0 {
 			row.Program = d.program.Name
 		}
+		if gift := s.gift(d); gift.Reason != nil {
+			row.Why = append(row.Why, notGiven(w.lang, *gift.Reason))
+		} else {
+			row.Voucher = gift.Issued != nil
+		}
 		for _, c := range d.unmet {
 			row.Why = append(row.Why, w.refusal(d, c))
 		}
-		if row.Points == 0 && len(row.Why) == 0 {
+		if row.Points == 0 && !row.Voucher && len(row.Why) == 0 {
 			row.Why = append(row.Why, w.say("simulator.nothing"))
 		}
 		view.Rows = append(view.Rows, row)
 	}
+}
+
+// gift is the sale's row of a rule that gives a reward; empty for others.
+func (s simulation) gift(d ruleVerdict) ruleShare {
+	for _, p := range append([]saleProgram{s.sale.Programs.Own}, s.sale.Programs.Others...) {
+		for _, r := range p.AppliedRules {
+			if p.LoyaltyProgramID == d.program.ID && r.RuleID == d.program.ruleID(d.rule) && r.Issued != nil {
+				return r
+			}
+		}
+	}
+	return ruleShare{}
 }
 
 // given is what the sale got by a rule.

@@ -384,7 +384,7 @@ func tillRedemptionPage(v *panelRequest) (any, fillFunc) {
 		program := t.cfg.programNumber(x.Program)
 		view.Unit, view.Balance = program.Currency, view.balance(program.ID)
 		view.Scanned = view.Scanned && view.Redemption.Status == redemptionIssued
-		if x.CancelledAt != 0 {
+		if x.CancelledAt != 0 && x.Movement != 0 {
 			debit, err := t.points.movement(x.Movement)
 			if err != nil {
 				return err
@@ -602,7 +602,7 @@ func (f *pageData) Changes(s saleShape, h TillHead) (list []programChange) {
 			continue
 		}
 		unit := h.Unit(p.LoyaltyProgramID)
-		c := programChange{Earned: f.Points(p.PointsEarned, unit), Back: f.Points(p.PointsReversed, unit), Balance: f.T("till.balance", f.Points(p.Balance, unit)), Rules: p.AppliedRules}
+		c := programChange{Earned: f.Points(p.PointsEarned, unit), Back: f.Points(p.PointsReversed, unit), Balance: f.T("till.balance", f.Points(p.Balance, unit)), Rules: slices.DeleteFunc(slices.Clone(p.AppliedRules), func(r ruleShare) bool { return r.Points == 0 })}
 		if c.Change = "+" + c.Earned; s.Type == typeReturn {
 			c.Change = "−" + c.Back
 		}

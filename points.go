@@ -28,6 +28,8 @@ func (pt *pointsTxn) credit(a *account, m *movement) error {
 			left -= min(max(-a.Balance, 0), m.Amount) // a debt is paid first
 		}
 		a.Balance += m.Amount
+		a.rose = true
+		pt.renew(a, pt.t.now)
 	}
 	if isEarning(m.Category) {
 		var ok bool
@@ -108,10 +110,24 @@ func (pt *pointsTxn) consume(a *account, amount decimal) ([]use, error) {
 }
 
 // settle writes down what became due by t.now, in the order in which it happened:
-// pending lots become available, expired holds are released, and expired lots become
-// Expiration movements dated at the expiry itself. Then it drops days that left the tier window.
+// pending lots become available, expired holds are released, and lots that expired or lapsed
+// become Expiration movements dated at that moment. Then it drops days that left the tier window.
 func (pt *pointsTxn) settle(a *account) error {
 	pt.t.makeWritable()
+	if err := pt.pass(a); err != nil {
+		return err
+	}
+	if err := pt.shrinkWindow(a, pt.t.now); err != nil {
+		return err
+	}
+	if err := pt.tellExpiring(a); err != nil {
+		return err
+	}
+	return pt.saveAccount(a)
+}
+
+// pass is settle for the points alone. The caller saves the account.
+func (pt *pointsTxn) pass(a *account) error {
 	a.lookDue = true
 	maturing, err := pt.dueLots(a, partPending)
 	if err != nil {
@@ -121,13 +137,20 @@ func (pt *pointsTxn) settle(a *account) error {
 	if err != nil {
 		return err
 	}
-	for len(maturing) > 0 || len(expiring) > 0 || a.holdEnds() <= pt.t.now {
-		moment := a.holdEnds()
+	for len(maturing) > 0 || len(expiring) > 0 || min(a.holdEnds(), a.lapses()) <= pt.t.now {
+		moment := min(a.holdEnds(), a.lapses())
 		if len(maturing) > 0 {
 			moment = min(moment, maturing[0].AvailFrom)
 		}
 		if len(expiring) > 0 {
 			moment = min(moment, expiring[0].Expires)
+		}
+		if a.lapses() <= moment { // first: what comes at that moment begins a new period
+			if err := pt.lapse(a); err != nil {
+				return err
+			}
+			expiring = nil
+			continue
 		}
 		for len(maturing) > 0 && maturing[0].AvailFrom <= moment {
 			l := maturing[0]
@@ -157,13 +180,7 @@ func (pt *pointsTxn) settle(a *account) error {
 		}
 		expiring = expiring[n:]
 	}
-	if err := pt.shrinkWindow(a, pt.t.now); err != nil {
-		return err
-	}
-	if err := pt.tellExpiring(a); err != nil {
-		return err
-	}
-	return pt.saveAccount(a)
+	return nil
 }
 
 // dueLots reads the lots of a part that are due by t.now, in order: pending ones
@@ -195,6 +212,8 @@ func (pt *pointsTxn) mature(a *account, l *lot) error {
 	debt := min(max(-a.Balance, 0), left)
 	a.Pending -= left
 	a.Balance += left
+	a.rose = true
+	pt.renew(a, l.AvailFrom)
 	if err := pt.t.feed.emit(eventPointsAvailable, l.Seq, a.customer.Number, uint64(left)); err != nil {
 		return err
 	}
@@ -278,6 +297,7 @@ func (pt *pointsTxn) giveBack(a *account, uses []use, m *movement) error {
 			return newError(codeTooLarge).on("amount")
 		}
 		a.Balance += u.Amount
+		pt.renew(a, pt.t.now)
 		if err := pt.changeLot(a, l, u.Amount-debt); err != nil {
 			return err
 		}

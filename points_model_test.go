@@ -17,6 +17,8 @@ type model struct {
 	zone    *time.Location
 	done    []deed
 	who     int // whose account questions are about
+
+	enrolled []instant // the people
 }
 
 // A deed is one operation on the account.
@@ -28,6 +30,7 @@ type deed struct {
 	amount   decimal
 	expires  instant // of an add or a hold
 	from     instant // of an add: when it is available
+	reward   bool    // a deduct that is a redemption
 	earning  bool    // an add that counts for lifetime points
 	of       int     // index of the deed that a cancel, return, capture or release ends
 	pay      decimal // of a buy: the points that pay
@@ -50,6 +53,10 @@ type played struct {
 	taken     map[int][]taken // by deed
 	bought    map[int]*modelPurchase
 	days      map[date]*basis
+	end       instant    // when all lapses; never: nothing does
+	ended     []instant  // when it did
+	active    []*instant // activities that stand
+	did       map[int]*instant
 	moved     tally  // as the statistics should count it
 	err       string // code of the last deed's error
 }
@@ -59,6 +66,7 @@ type modelLot struct {
 	from, expires instant
 	left          decimal
 	gone          decimal // redeemed, and given back after the lot had expired
+	lapsed        decimal // left when all lapsed
 	paid          bool    // it has become available, and has paid what was owed then
 }
 
@@ -77,13 +85,14 @@ type modelHold struct {
 
 type modelPurchase struct {
 	date                                        date
+	at                                          instant
 	total, earned, returned, reversed, unearned decimal
 
 	paid, back decimal // points
 }
 
 func (m *model) play(now instant) *played {
-	begin := &played{model: m, all: map[int]*played{}, taken: map[int][]taken{}, bought: map[int]*modelPurchase{}}
+	begin := &played{model: m, all: map[int]*played{}, taken: map[int][]taken{}, bought: map[int]*modelPurchase{}, did: map[int]*instant{}}
 	for i, d := range m.done {
 		p := begin.account(d.who, d.at)
 		p.err = ""
@@ -95,7 +104,8 @@ func (m *model) play(now instant) *played {
 // account returns an account at a moment. What was taken and bought is in one list for all.
 func (p *played) account(who int, now instant) *played {
 	if p.all[who] == nil {
-		p.all[who] = &played{model: p.model, all: p.all, taken: p.taken, bought: p.bought, days: map[date]*basis{}}
+		enrolled := p.enrolled[who]
+		p.all[who] = &played{model: p.model, all: p.all, taken: p.taken, bought: p.bought, days: map[date]*basis{}, did: p.did, end: p.endAfter(enrolled), active: []*instant{&enrolled}}
 	}
 	p.all[who].pass(now)
 	return p.all[who]
@@ -103,7 +113,10 @@ func (p *played) account(who int, now instant) *played {
 
 // takeOver gives the account all that another one has.
 func (p *played) takeOver(from *played) {
+	p.end = max(p.end, from.end)
+	p.active = append(p.active, from.active[1:]...) // but the enrolment
 	for _, l := range from.available() {
+		p.renew(p.now)
 		paid := min(p.debt, l.left)
 		p.debt -= paid
 		l.left -= paid
@@ -143,8 +156,16 @@ func (p *played) pass(now instant) {
 			}
 		}
 		switch {
+		case p.lapses() <= now && (ready == nil || p.end <= ready.from) && (ends == nil || p.end <= ends.expires):
+			p.ended = append(p.ended, p.end)
+			for _, l := range p.lots {
+				if l.paid && l.expires > p.end {
+					l.lapsed, l.left = l.lapsed+l.left, 0
+				}
+			}
 		case ready != nil && (ends == nil || ready.from <= ends.expires):
 			ready.paid = true
+			p.renew(cmp.Or(ready.from, now))
 			paid := min(p.debt, ready.left)
 			p.debt -= paid
 			ready.left -= paid
@@ -162,6 +183,7 @@ func (p *played) release(h *modelHold, list []taken, at instant) {
 	for _, t := range list {
 		left := t.amount
 		if t.lot.expires > at {
+			p.renew(at)
 			paid := min(p.debt, left)
 			p.debt -= paid
 			left -= paid
@@ -281,21 +303,30 @@ func (p *played) act(i int, d deed) {
 		}
 		p.taken[i] = p.take(d.amount)
 		p.moved.PointsRedeemed += d.amount
+		if d.reward {
+			p.does(i, d.at)
+		}
 	case "cancel":
 		for _, t := range p.taken[d.of] {
 			if t.lot.expires <= p.now {
 				t.lot.gone += t.amount
 				continue
 			}
+			p.renew(p.now)
 			paid := min(p.debt, t.amount)
 			p.debt -= paid
 			t.lot.left += t.amount - paid
 			p.moved.PointsRedeemed -= t.amount
 		}
+		p.undo(d.of)
 	case "buy":
 		p.buy(i, d)
 	case "return":
-		p.bring(d)
+		b := p.bought[d.of]
+		before := b.returned
+		if p.bring(d); b.returned == b.total && before < b.total {
+			p.undo(d.of)
+		}
 	case "hold":
 		if d.amount > p.balance() {
 			p.err = "insufficient_balance"
@@ -347,6 +378,7 @@ func (p *played) buy(i int, d deed) {
 		}
 	}
 	p.purchases++
+	p.does(i, d.at)
 	if d.held > 0 {
 		p.taken[i] = p.capture(p.open(d.held-1), d.pay)
 	} else {
@@ -413,6 +445,9 @@ func (p *played) bring(d deed) {
 
 	left := b.earned // what has not expired
 	for _, l := range p.lots {
+		if l.deed == d.of {
+			left -= l.lapsed
+		}
 		if l.deed == d.of && l.expires <= p.now {
 			left -= l.left + l.gone
 		}
@@ -455,6 +490,9 @@ func (p *played) payBack(b *modelPurchase, list []taken) {
 		if t.lot.expires <= p.now {
 			t.lot.gone += n
 			continue
+		}
+		if n > 0 {
+			p.renew(p.now)
 		}
 		paid := min(p.debt, n)
 		p.debt -= paid
@@ -502,11 +540,65 @@ func (p *played) balance() decimal {
 // expired returns what was left in lots when they expired.
 func (p *played) expired() (sum decimal) {
 	for _, l := range p.lots {
-		if l.expires <= p.now {
+		if sum += l.lapsed; l.expires <= p.now {
 			sum += l.left
 		}
 	}
 	return sum
+}
+
+// endAfter is when all lapses after an activity: the end of the same date so many months later.
+func (m *model) endAfter(at instant) instant {
+	if m.program.Expiry == nil || m.program.Expiry.InactiveMonths == 0 {
+		return never
+	}
+	t := at.time().In(m.zone)
+	d := date{t.Year(), int(t.Month()), t.Day()}.monthsLater(m.program.Expiry.InactiveMonths)
+	return dayOn(d[0], time.Month(d[1]), d[2]+1).start(m.zone) - 1
+}
+
+// lapses is when all lapses; never if there is nothing by then.
+func (p *played) lapses() instant {
+	sum := -p.debt
+	for _, l := range p.lots {
+		if l.paid && l.expires > p.end {
+			sum += l.left
+		}
+	}
+	if sum <= 0 {
+		return never
+	}
+	return p.end
+}
+
+// does notes what a deed is an activity of.
+func (p *played) does(i int, at instant) {
+	p.end = max(p.end, p.endAfter(at))
+	p.did[i] = &at
+	p.active = append(p.active, &at)
+}
+
+// renew begins a new period, if the last one is over.
+func (p *played) renew(at instant) {
+	if p.end <= at {
+		p.end = p.endAfter(at)
+		p.active = append(p.active, &at) // for good
+	}
+}
+
+// undo takes an activity away.
+func (p *played) undo(i int) {
+	gone := p.did[i]
+	p.active = slices.DeleteFunc(p.active, func(at *instant) bool { return at == gone })
+	if p.end > p.endAfter(*gone) {
+		return
+	}
+	end := dayOf(p.now, p.zone) + 31
+	last := end.start(p.zone) - 1
+	for _, at := range p.active {
+		last = max(last, p.endAfter(*at))
+	}
+	p.end = min(p.end, last)
 }
 
 // A date is a day of the organization's calendar: year, month, day.
@@ -580,12 +672,12 @@ func (p *played) standing() standing {
 		s.Held += h.amount()
 	}
 	for _, l := range p.available() {
-		switch last := len(s.Expiring) - 1; {
-		case l.expires == never:
-		case last >= 0 && s.Expiring[last].ExpiresAt == l.expires:
+		switch last, ends := len(s.Expiring)-1, min(l.expires, p.end); {
+		case ends == never:
+		case last >= 0 && s.Expiring[last].ExpiresAt == ends:
 			s.Expiring[last].Amount += l.left
 		default:
-			s.Expiring = append(s.Expiring, expiring{l.left, l.expires})
+			s.Expiring = append(s.Expiring, expiring{l.left, ends})
 		}
 	}
 	s.Tier = p.program.Tiers[0].Name
@@ -648,6 +740,17 @@ func randomProgram(rnd *rand.Rand) *programDoc {
 	}
 	if rnd.IntN(2) == 0 {
 		p.Rules = append(p.Rules, rule{Key: "first", Name: "First", Points: ptr(randomPoints(rnd, p, 30)), FirstPurchase: true})
+	}
+	return p
+}
+
+// maybeIdle makes the points of some programs lapse.
+func maybeIdle(rnd *rand.Rand, p *programDoc) *programDoc {
+	if rnd.IntN(2) == 0 {
+		if p.Expiry == nil {
+			p.Expiry = new(expiry)
+		}
+		p.Expiry.InactiveMonths = 1 + rnd.IntN(3)
 	}
 	return p
 }

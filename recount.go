@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// When a program's tiers or its join change, every customer is recounted: the days of its
-// tier window and its tier. That is done in bounded transactions after the
+// When a program's tiers, its join or its months of inactivity change, every customer is recounted:
+// the days of its tier window, its tier and when its points lapse. That is done in bounded transactions after the
 // document has been applied. A customer whose account is needed before its turn is
 // recounted then. The number of the next customer is kept, so that a stop in
 // between loses nothing:
@@ -18,10 +18,12 @@ import (
 // recountBatch is how many customers one transaction recounts.
 const recountBatch = 64
 
-// needsRecount reports whether a new configuration can change customers' tiers.
+// needsRecount reports whether a new configuration can change customers' tiers, or when their
+// points lapse.
 func needsRecount(old, next *config) bool {
 	for _, p := range old.Programs {
-		if now := next.programNumber(p.Number); !reflect.DeepEqual(p.Tiers, now.Tiers) || p.TierBasis != now.TierBasis || p.Join != now.Join {
+		if now := next.programNumber(p.Number); !reflect.DeepEqual(p.Tiers, now.Tiers) || p.TierBasis != now.TierBasis || p.Join != now.Join ||
+			p.inactiveMonths() != now.inactiveMonths() {
 			return true
 		}
 	}
@@ -155,11 +157,15 @@ func (r *recountTxn) early(a *account) error {
 	return r.rebuild(a)
 }
 
-// rebuild builds an account's tier window again and puts it in its tier.
+// rebuild builds an account's tier window again and puts it in its tier, and makes it lapse as its
+// program says now.
 func (r *recountTxn) rebuild(a *account) error {
 	p := a.program
 	if !a.kept {
 		return nil
+	}
+	if err := r.rebuildIdle(a); err != nil {
+		return err
 	}
 	if err := r.t.points.clearWindow(a); err != nil {
 		return err
@@ -179,7 +185,40 @@ func (r *recountTxn) rebuild(a *account) error {
 		r.t.points.setDaysApart(a)
 	}
 	a.lookDue = true // time may have stepped back to before a notice
-	return r.t.points.saveAccount(a)
+	a.recounting = true
+	err := r.t.points.saveAccount(a)
+	a.recounting = false
+	return err
+}
+
+// rebuildIdle works out when an account lapses if its program's months have changed since. Nobody's
+// points lapse soon after a change that is not in their favour.
+func (r *recountTxn) rebuildIdle(a *account) (err error) {
+	before := a.Idle
+	if before.Months == a.program.inactiveMonths() {
+		return nil
+	}
+	if a.lapses() <= r.t.now { // before the change
+		if err := r.t.points.pass(a); err != nil {
+			return err
+		}
+	}
+	a.Idle = idleness{Renewed: before.Renewed}
+	if a.program.inactiveMonths() == 0 {
+		a.Idle = idleness{}
+		return nil
+	}
+	if a.Idle.Redeemed, err = r.t.rewards.lastRedeemed(a.customer, a.program); err != nil {
+		return err
+	}
+	last, err := r.t.sales.lastActivity(a)
+	r.t.points.beginIdle(a, last)
+	if before.Months > 0 && before.Months < a.Idle.Months {
+		a.Idle.End = max(a.Idle.End, before.End)
+	} else {
+		a.Idle.End = max(a.Idle.End, r.t.points.soonestLapse())
+	}
+	return err
 }
 
 // A dayBases is what days count toward an account's tier, in order.

@@ -92,6 +92,40 @@ func (rw *rewardsTxn) until(cust id, last uint64) iter.Seq2[*redemption, error] 
 	}
 }
 
+// lastRedeemed is when a customer and its stubs last redeemed a reward of a program, without what
+// was cancelled; 0 if never.
+func (rw *rewardsTxn) lastRedeemed(c *customer, p *program) (last instant, err error) {
+	family, err := rw.t.merges.family(c)
+	if err != nil {
+		return 0, err
+	}
+	for _, member := range family {
+		for x, err := range rw.until(member.ID, math.MaxUint64) {
+			if err != nil {
+				return 0, err
+			}
+			if x.CancelledAt == 0 && x.Program == p.Number && x.Gift == (gift{}) {
+				last = max(last, x.CreatedAt)
+				break
+			}
+		}
+	}
+	return last, nil
+}
+
+// undoActivity takes a cancelled redemption out of what the account's customer was active by.
+func (rw *rewardsTxn) undoActivity(a *account, x *redemption) (err error) {
+	if a.Idle.Months == 0 || x.Gift != (gift{}) {
+		return nil
+	}
+	if x.CreatedAt >= a.Idle.Redeemed {
+		if a.Idle.Redeemed, err = rw.lastRedeemed(a.customer, a.program); err != nil {
+			return err
+		}
+	}
+	return rw.t.sales.moveBack(a, x.CreatedAt)
+}
+
 // fileRedemption puts a redemption into its sets and its time into its block's. A second
 // call changes nothing.
 func (rw *rewardsTxn) fileRedemption(x *redemption) error {

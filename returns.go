@@ -43,7 +43,7 @@ func (sa *salesTxn) takeReturn(c *customer, s *sale, original *id, list []affect
 			return nil, err
 		}
 		if purchase.whollyReturned() {
-			s.Vouchers = purchase.Vouchers
+			s.Vouchers, s.Given = purchase.Vouchers, purchase.Given
 			undone = !before
 		}
 		if undone {
@@ -98,17 +98,17 @@ func (sa *salesTxn) takeShare(s, purchase *sale, p *affectedAccount, at instant,
 		if from = purchase.shareIn(p.program.Number); from == nil {
 			return nil // the customer's own program, where the purchase does not count
 		}
-		before := from.Unearned
 		p.target = purchase.owes(from, p.share, p.program)
-		uses := ruleUses{t: sa.t, a: p.account, at: purchase.CreatedAt}
-		if err := uses.giveBackBudgets(from, before); err != nil {
-			return err
-		}
 	}
 	if err := sa.takeBack(p, s, from.PendingLot); err != nil {
 		return err
 	}
+	before := from.Reversed
 	from.Reversed += p.share.Reversed
+	uses := ruleUses{t: sa.t, a: p.account}
+	if err := uses.giveBackBudgets(from, before); err != nil {
+		return err
+	}
 	var ok bool
 	if p.Lifetime, ok = p.Lifetime.sub(p.share.Unearned); !ok {
 		return newError(codeTooLarge).on("totalAmount")
@@ -331,7 +331,7 @@ func (sa *salesTxn) unlinkedTargets(s *sale, list []affectedAccount) error {
 	return nil
 }
 
-// unusedRules counts as for a customer who used no rule yet.
+// unusedRules counts as for a customer who used no rule yet. Budgets are what they are.
 type unusedRules struct{ *ruleUses }
 
 func (unusedRules) onDay(string) int       { return 0 }

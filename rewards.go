@@ -29,6 +29,8 @@ type redemption struct {
 	UsedBy  creator
 	Sale    id // in which it was used; zero: not known
 	Effect  effect
+
+	Gift gift // of one that nobody redeemed (gifts.go)
 }
 
 // An effect is what a till takes off; without a Type it is none.
@@ -44,6 +46,7 @@ const (
 	redemptionVoucher = 1
 	redemptionUse     = 2
 	redemptionEffect  = 3
+	redemptionGift    = 4
 )
 
 func (x *redemption) fields(c *coder) {
@@ -70,6 +73,9 @@ func (x *redemption) fields(c *coder) {
 	}
 	if c.optional(redemptionEffect, x.Effect != (effect{})) {
 		x.Effect.fields(c)
+	}
+	if c.optional(redemptionGift, x.Gift != (gift{})) {
+		x.Gift.fields(c)
 	}
 }
 
@@ -225,23 +231,33 @@ func (rw *rewardsTxn) redeem(customerID, productID id, comment string, expected 
 	if len(reasons) > 0 && reasons[0] != reasonNoBalance { // debit refuses that, with figures
 		return nil, refusedRedemption(reasons)
 	}
-	x := &redemption{
-		ID: rw.t.id(), Customer: c.ID, Reward: r.ID, RewardName: r.Name, Program: a.program.Number,
-		Points: r.PointsCost, Comment: comment, CreatedAt: rw.t.now, By: rw.t.by,
-		Expires: r.voucherExpiry(rw.t.now, rw.t.cfg.zone), Effect: r.Effect.effect(),
-	}
-	m := &movement{Category: categoryRedemption, Amount: r.PointsCost, Comment: comment, Redemption: x.ID}
-	if err := rw.t.points.debit(a, m); err != nil {
+	x, err := rw.issue(r, a, redemption{Points: r.PointsCost, Comment: comment, By: rw.t.by})
+	if err != nil {
 		return nil, err
 	}
-	x.Movement, x.Balance = m.Seq, a.Balance
+	rw.t.points.redeemed(a)
+	return x, rw.t.points.saveAccount(a)
+}
+
+// issue takes a redemption's points from an account, which the caller saves, and records it. is
+// says how many points, why and by whom.
+func (rw *rewardsTxn) issue(r *reward, a *account, is redemption) (*redemption, error) {
+	x := &is
+	x.ID, x.Customer, x.Reward, x.RewardName, x.Program = rw.t.id(), a.customer.ID, r.ID, r.Name, a.program.Number
+	x.CreatedAt, x.Expires, x.Effect = rw.t.now, r.voucherExpiry(rw.t.now, rw.t.cfg.zone), r.Effect.effect()
+	if x.Points > 0 {
+		m := &movement{Category: categoryRedemption, Amount: x.Points, Comment: x.Comment, Redemption: x.ID, By: x.By}
+		if err := rw.t.points.debit(a, m); err != nil {
+			return nil, err
+		}
+		x.Movement = m.Seq
+	}
+	x.Balance = a.Balance
+	var err error
 	if x.Code, err = rw.newCode(); err != nil {
 		return nil, err
 	}
 	if err := rw.numberRedemption(x); err != nil {
-		return nil, err
-	}
-	if err := rw.t.points.saveAccount(a); err != nil {
 		return nil, err
 	}
 	return x, rw.t.put(rw.redemptionKey(x.Seq), x)
@@ -428,21 +444,26 @@ func (rw *rewardsTxn) undoRedemption(c *customer, x *redemption) error {
 	if err != nil {
 		return err
 	}
-	debit, err := rw.t.points.movement(x.Movement)
-	if err != nil {
-		return err
-	}
-	if err := rw.t.points.giveBack(a, debit.Uses, &movement{Redemption: x.ID, Comment: x.Comment}); err != nil {
-		return err
+	if x.Movement != 0 {
+		debit, err := rw.t.points.movement(x.Movement)
+		if err != nil {
+			return err
+		}
+		if err := rw.t.points.giveBack(a, debit.Uses, &movement{Redemption: x.ID, Comment: x.Comment}); err != nil {
+			return err
+		}
 	}
 	if err := rw.countRedemption(c.ID, x.Reward, -1); err != nil {
 		return err
 	}
-	if err := rw.t.points.saveAccount(a); err != nil {
-		return err
-	}
 	before := x.status(rw.t.now)
 	if err := rw.changeRedemption(x, func() { x.CancelledAt, x.Balance = rw.t.now, a.Balance }); err != nil {
+		return err
+	}
+	if err := rw.undoActivity(a, x); err != nil {
+		return err
+	}
+	if err := rw.t.points.saveAccount(a); err != nil {
 		return err
 	}
 	if err := rw.t.feed.emit(eventRedemptionCancelled, x.Seq); err != nil {

@@ -25,6 +25,7 @@ type rooms struct {
 	sales     salesTxn
 	saleLists saleListsTxn
 	rewards   rewardsTxn
+	giver     voucherGiver // the rewards
 	webhooks  webhooksTxn
 }
 
@@ -33,10 +34,14 @@ func (r *rooms) bindRooms(t *txn) {
 	r.stats.t, r.saleLog.t, r.feed.t, r.replays.t, r.seals.t, r.merges.t, r.recount.t = t, t, t, t, t, t, t
 	r.audit.t, r.search.t, r.people.t, r.keys.t, r.customers.t, r.points.t = t, t, t, t, t, t
 	r.rules.t, r.sales.t, r.saleLists.t, r.rewards.t, r.webhooks.t = t, t, t, t, t
+	r.giver = &r.rewards
 }
 
-// saveRooms writes what rooms hold.
+// saveRooms gives what is still to be given, and writes what rooms hold.
 func (r *rooms) saveRooms() error {
+	if _, err := r.giver.giveRisen(id{}); err != nil {
+		return err
+	}
 	if err := r.stats.save(); err != nil {
 		return err
 	}
@@ -53,6 +58,7 @@ type held struct {
 	tallies  []dayTally
 	logged   logged
 	told     pendingEvents
+	risen    []risenAccount
 }
 
 // copyFrom makes h a copy of what t holds.
@@ -64,10 +70,12 @@ func (h *held) copyFrom(t *txn) {
 	h.tallies = append(h.tallies[:0], t.stats.tallies...)
 	h.logged = t.saleLog.logged
 	h.told.copyFrom(&t.feed.pending)
+	h.risen = append(h.risen[:0], t.points.risen...)
 }
 
 // moveTo makes t hold what h has.
 func (h *held) moveTo(t *txn) {
 	t.counters, t.stats.tallies, t.saleLog.logged, t.feed.pending = h.counters, h.tallies, h.logged, h.told
+	t.points.risen = h.risen
 	*h = held{}
 }

@@ -20,8 +20,9 @@ type ruleBudget struct{ Used decimal }
 
 // A ruleCount is what a purchase counts for with one rule.
 type ruleCount struct {
-	Rule string // key
-	For  ruleCountFor
+	Rule  string // key
+	For   ruleCountFor
+	Given uint64 // it moved ruleLife.Given by so many purchases
 }
 
 // A ruleCountFor is a set of counts.
@@ -30,26 +31,23 @@ type ruleCountFor uint8
 const (
 	countsUse   ruleCountFor = 1 << iota // ruleLife.Uses
 	countsTurn                           // ruleLife.Turns
-	countsGiven                          // ruleLife.Given
 	countsSpent                          // ruleBudget.Used, with what the rule gave
 )
 
 func (u *ruleUse) fields(c *coder)    { c.uint(&u.Times) }
 func (l *ruleLife) fields(c *coder)   { c.uint(&l.Uses); c.uint(&l.Turns); c.uint(&l.Given) }
 func (b *ruleBudget) fields(c *coder) { c.decimal(&b.Used) }
-func (v *ruleCount) fields(c *coder)  { c.text(&v.Rule); byteField(c, &v.For) }
+func (v *ruleCount) fields(c *coder)  { c.text(&v.Rule); byteField(c, &v.For); c.uint(&v.Given) }
 
 // life is what a purchase counts for in its customer's life.
-func (f ruleCountFor) life() (l ruleLife) {
-	if f&countsUse != 0 {
+func (v *ruleCount) life() (l ruleLife) {
+	if v.For&countsUse != 0 {
 		l.Uses = 1
 	}
-	if f&countsTurn != 0 {
+	if v.For&countsTurn != 0 {
 		l.Turns = 1
 	}
-	if f&countsGiven != 0 {
-		l.Given = 1
-	}
+	l.Given = v.Given
 	return l
 }
 
@@ -62,13 +60,10 @@ func (l ruleLife) minus(o ruleLife) ruleLife {
 	return ruleLife{l.Uses - min(l.Uses, o.Uses), l.Turns - min(l.Turns, o.Turns), l.Given - min(l.Given, o.Given)}
 }
 
-// countsFor is what a purchase counts for with a rule that gave points.
+// countsFor is what a purchase counts for with a rule that gave something.
 func (r *rule) countsFor() (f ruleCountFor) {
 	if r.MaxPerCustomer > 0 {
 		f |= countsUse
-	}
-	if r.Every > 0 {
-		f |= countsGiven
 	}
 	if r.Budget != nil {
 		f |= countsSpent
@@ -157,17 +152,21 @@ func (u *ruleUses) drop() error {
 // count counts a purchase in lives and budgets, and notes in its share for what it counts.
 func (u *ruleUses) count(v *saleShare, e *earning) error {
 	for _, r := range e.turns {
-		v.Counts = append(v.Counts, ruleCount{r.Key, countsTurn})
+		v.Counts = append(v.Counts, ruleCount{Rule: r.Key, For: countsTurn})
 	}
 	for _, w := range e.awards {
 		f := w.rule.countsFor()
-		if f == 0 {
+		if w.missed || f == 0 && w.rule.Every == 0 {
 			continue
 		}
-		if i := slices.IndexFunc(v.Counts, func(n ruleCount) bool { return n.Rule == w.rule.Key }); i >= 0 {
-			v.Counts[i].For |= f
-		} else {
-			v.Counts = append(v.Counts, ruleCount{w.rule.Key, f})
+		i := slices.IndexFunc(v.Counts, func(n ruleCount) bool { return n.Rule == w.rule.Key })
+		if i < 0 {
+			i, v.Counts = len(v.Counts), append(v.Counts, ruleCount{Rule: w.rule.Key})
+		}
+		v.Counts[i].For |= f
+		if w.rule.Every > 0 {
+			l := u.inLife(w.rule.Key)
+			v.Counts[i].Given = l.Turns + 1 - l.Given
 		}
 	}
 	for _, n := range v.Counts {
@@ -194,20 +193,16 @@ func (v *saleShare) gave(p *program, rule string) decimal {
 	return 0
 }
 
-// tookBack is how much of the points that a rule gave a purchase its returns so far count
-// against: their part of what they should take back in all, and all in the end.
+// tookBack is how much of the points that a rule gave a purchase its returns so far took back for
+// certain: which rule's they were nobody knows, so those of the others first.
 func (v *saleShare) tookBack(given decimal) decimal {
-	if v.Earned == 0 {
-		return 0
-	}
-	points, _ := given.fraction().mul(v.Unearned.fraction()).quo(v.Earned.fraction()).round(decimalPlaces, roundFloor)
-	return points
+	return max(given-(v.Earned-v.Reversed), 0)
 }
 
-// giveBackBudgets gives back to budgets what a return of a purchase takes back, whose share's
-// Unearned was before.
+// giveBackBudgets gives back to budgets what a return of a purchase took back, whose share's
+// Reversed was before.
 func (u *ruleUses) giveBackBudgets(v *saleShare, before decimal) error {
-	was := saleShare{Earned: v.Earned, Unearned: before}
+	was := saleShare{Earned: v.Earned, Reversed: before}
 	for _, n := range v.Counts {
 		if n.For&countsSpent == 0 {
 			continue
@@ -220,19 +215,30 @@ func (u *ruleUses) giveBackBudgets(v *saleShare, before decimal) error {
 	return u.err
 }
 
-// giveBackLives takes a purchase that is wholly returned out of the customer's life.
-func (u *ruleUses) giveBackLives(v *saleShare) error {
-	for _, n := range v.Counts {
-		if err := u.changeLife(n, ruleLife.minus); err != nil {
+// giveBackLives takes a purchase that is wholly returned out of the customer's life, and notes what
+// it still counts for: a rule whose voucher stays was used.
+func (u *ruleUses) giveBackLives(v *saleShare, stays func(rule string) (bool, error)) error {
+	for i := range v.Counts {
+		n := &v.Counts[i]
+		back := *n
+		if kept, err := stays(n.Rule); err != nil {
+			return err
+		} else if kept {
+			back.For, back.Given = back.For&countsTurn, 0
+		}
+		if err := u.changeLife(back, ruleLife.minus); err != nil {
 			return err
 		}
+		n.For &^= back.For &^ countsSpent
+		n.Given -= back.Given
 	}
+	v.Counts = slices.DeleteFunc(v.Counts, func(n ruleCount) bool { return n.For == 0 && n.Given == 0 })
 	return u.err
 }
 
 // changeLife changes the customer's life by what a purchase counts for.
 func (u *ruleUses) changeLife(n ruleCount, change func(ruleLife, ruleLife) ruleLife) error {
-	by := n.For.life()
+	by := n.life()
 	if by == (ruleLife{}) {
 		return nil
 	}

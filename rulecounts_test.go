@@ -1,6 +1,9 @@
 package main
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // TestRuleLives: what a customer used in a life comes back with purchases that are returned whole,
 // and adds up in a merge.
@@ -80,6 +83,60 @@ func TestRuleLivesChanged(t *testing.T) {
 	s.verified()
 }
 
+// TestBudgetOfOtherDecimals: what is left of a budget is given as points that the program has.
+func TestBudgetOfOtherDecimals(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: `"pointsDecimals":1,"rules":[{"key":"a","name":"a","budget":1.5,"per":{"amount":1,"points":1}}]`})
+	ana := s.customer("ana")
+	s.buy(ana, "0.3")
+	s.apply(setup{program: `"pointsDecimals":0,"rules":[{"key":"a","name":"a","budget":2,"per":{"amount":1,"points":1}}]`}.document())
+	if got := s.buy(ana, "5").Earned; got != decimalOf(1) {
+		t.Errorf("%s of the 1.7 that are left, want 1", got)
+	}
+}
+
+// TestEveryChanges: another number of purchases begins with what was given for.
+func TestEveryChanges(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		before, buys, after int
+		gave                string // the points of the next purchases
+	}{
+		{5, 25, 10, "00001000000000100000"},
+		{10, 29, 5, "10000100001000010000"},
+		{10, 29, 7, "00000100000010000001"},
+	} {
+		s := newShop(t, setup{program: fmt.Sprintf(`"rules":[{"key":"a","name":"a","points":1,"every":%d}]`, test.before)})
+		ana := s.customer("ana")
+		for range test.buys {
+			s.buy(ana, "1")
+		}
+		s.apply(setup{program: fmt.Sprintf(`"rules":[{"key":"a","name":"a","points":1,"every":%d}]`, test.after)}.document())
+		got := ""
+		for range test.gave {
+			got += s.buy(ana, "1").Earned.String()
+		}
+		if got != test.gave {
+			t.Errorf("%d after %d of every %d: %s, want %s", test.after, test.buys, test.before, got, test.gave)
+		}
+	}
+}
+
+// TestFlatPointsComeBack: flat points are those of the items that a rule is about.
+func TestFlatPointsComeBack(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: `"rules":[{"key":"a","name":"a","skus":["CAFE"],"minQuantity":3,"points":100}]`})
+	ana := s.customer("ana")
+	items := []item{{"CAFE", dec("10"), dec("3")}, {"TV", dec("10000"), dec("1")}}
+	sold := s.buy(ana, "10030", items...)
+	if got := s.bring(sold, "10000", items[1]).Reversed; got != 0 {
+		t.Errorf("the television takes back %s", got)
+	}
+	if got := s.bring(sold, "10", item{"CAFE", dec("10"), dec("1")}).Reversed; got != decimalOf(33) {
+		t.Errorf("a coffee of three takes back %s", got)
+	}
+}
+
 // TestBudgets: what is left of a budget after purchases and returns, to the point.
 func TestBudgets(t *testing.T) {
 	t.Parallel()
@@ -91,6 +148,15 @@ func TestBudgets(t *testing.T) {
 		{"a return in part refills its part", `"rules":[{"key":"a","name":"a","budget":100,"per":{"amount":1,"points":1}}]`, func(s *shop, ana id) {
 			s.bring(s.buy(ana, "60"), "20")
 		}, "40"},
+		{"the other items of a purchase come back: what the rule gave stands", `"rules":[{"key":"a","name":"a","skus":["A"],"budget":100,"per":{"amount":1,"points":1}},{"key":"b","name":"b","skus":["B"],"per":{"amount":1,"points":1}}]`, func(s *shop, ana id) {
+			for range 5 {
+				items := []item{{"A", dec("100"), dec("1")}, {"B", dec("10000"), dec("1")}}
+				s.bring(s.buy(ana, "10100", items...), "10000", items[1])
+			}
+			if got := s.standing(ana).Balance; got != decimalOf(100) {
+				s.Errorf("a balance of %s by a budget of 100", got)
+			}
+		}, "100"},
 		{"a whole return refills all", `"rules":[{"key":"a","name":"a","budget":100,"per":{"amount":1,"points":1}}]`, func(s *shop, ana id) {
 			s.buy(ana, "30")
 			s.bring(s.buy(ana, "60"), "60")
@@ -101,19 +167,19 @@ func TestBudgets(t *testing.T) {
 				s.bring(sold, "10")
 			}
 		}, "0"},
-		{"by item, the part of the rule in what is taken back", `"rules":[{"key":"a","name":"a","skus":["A"],"budget":100,"per":{"amount":1,"points":1}},{"key":"b","name":"b","skus":["B"],"per":{"amount":1,"points":1}}]`, func(s *shop, ana id) {
+		{"what a return takes back may be of another rule", `"rules":[{"key":"a","name":"a","skus":["A"],"budget":100,"per":{"amount":1,"points":1}},{"key":"b","name":"b","skus":["B"],"per":{"amount":1,"points":1}}]`, func(s *shop, ana id) {
 			items := []item{{"A", dec("30"), dec("1")}, {"B", dec("30"), dec("1")}}
 			s.bring(s.buy(ana, "60", items...), "30", items[1])
-		}, "15"},
+		}, "30"},
 		{"what a return does not take back stays", `"returns":"Keep","rules":[{"key":"a","name":"a","budget":100,"per":{"amount":1,"points":1}}]`, func(s *shop, ana id) {
 			s.bring(s.buy(ana, "60"), "60")
 		}, "60"},
-		{"points that were spent come back to the budget", `"negativeBalance":"Clamp","rules":[{"key":"a","name":"a","budget":100,"per":{"amount":1,"points":1}}]`, func(s *shop, ana id) {
+		{"points that were spent do not come back to the budget", `"negativeBalance":"Clamp","rules":[{"key":"a","name":"a","budget":100,"per":{"amount":1,"points":1}}]`, func(s *shop, ana id) {
 			sold := s.buy(ana, "60")
 			_, err := s.deduct(ana, "60")
 			s.ok(err)
 			s.bring(sold, "60")
-		}, "0"},
+		}, "60"},
 		{"a return that belongs to no purchase refills nothing", `"rules":[{"key":"a","name":"a","budget":100,"per":{"amount":1,"points":1}}]`, func(s *shop, ana id) {
 			s.buy(ana, "60")
 			_, err := s.sell(newSale{Type: typeReturn, Customer: ana, Total: dec("10")})

@@ -33,12 +33,13 @@ type ruleCounter interface {
 // An award is what one rule gave.
 type award struct {
 	rule   *rule
-	points decimal
+	points decimal // 0 if it gives a reward
+	missed bool    // the reward, which could not be given
 }
 
 // An earning is what a purchase gives.
 type earning struct {
-	awards []award   // in the order of the rules; rules that give nothing are left out
+	awards []award   // in the order of the rules; those that give neither points nor a reward are left out
 	turns  []*rule   // with every: rules of which it is one of the purchases that are counted
 	lines  []decimal // the same points by item, to the ten-thousandth; nil without items
 }
@@ -67,7 +68,7 @@ func (p *program) earn(f facts) (_ earning, ok bool) {
 	parts := make([]fraction, len(p.Rules))
 	perLine := make([]fraction, len(f.items)+1)  // by the per rules; the last belongs to no item
 	restLine := make([]fraction, len(f.items)+1) // by the other rules
-	var turns []*rule
+	var turns, gifts []*rule
 	added := make([]fraction, len(f.items)+1)
 	for _, multiply := range []bool{false, true} { // what the per rules give, first
 		for i := range p.Rules {
@@ -80,10 +81,14 @@ func (p *program) earn(f facts) (_ earning, ok bool) {
 					continue
 				}
 			}
+			if r.Reward != "" {
+				gifts = append(gifts, r)
+				continue
+			}
 			parts[i] = r.give(f, added, perLine, restLine)
 		}
 	}
-	awards, given, ok := p.awards(f, parts)
+	awards, given, ok := p.awards(f, parts, gifts)
 	if !ok {
 		return earning{}, false
 	}
@@ -154,7 +159,13 @@ func (r *rule) lineParts(f facts, perLine, added []fraction) {
 // spread shares flat points out among the items that count, by their amounts, if others do not: a
 // return of these takes nothing back.
 func (r *rule) spread(f facts, added []fraction) {
-	if !slices.ContainsFunc(f.items, func(it item) bool { return r.excludes(&f, it.SKU) }) {
+	counts := 0
+	for i := range f.items {
+		if r.matches(&f, i) {
+			counts++
+		}
+	}
+	if counts == len(f.items) {
 		return
 	}
 	amounts := make([]fraction, len(added))
@@ -190,11 +201,14 @@ func (r *rule) most(f facts) (points decimal, limited bool) {
 }
 
 // awards rounds the sum of the rules' parts, which is given, and splits it among
-// the rules. A rule with a limit gets no more by rounding. ok is false if the sum is beyond
-// the range of points.
-func (p *program) awards(f facts, parts []fraction) (list []award, given decimal, ok bool) {
+// the rules. A rule with a limit gets no more by rounding. gifts are the rules that give a
+// reward. ok is false if the sum is beyond the range of points.
+func (p *program) awards(f facts, parts []fraction, gifts []*rule) (list []award, given decimal, ok bool) {
 	var sum fraction
 	for i, part := range parts {
+		if len(gifts) > 0 && slices.Contains(gifts, &p.Rules[i]) {
+			list = append(list, award{rule: &p.Rules[i]})
+		}
 		if sum = sum.plus(part); part.sign() == 0 {
 			continue
 		}
@@ -207,7 +221,7 @@ func (p *program) awards(f facts, parts []fraction) (list []award, given decimal
 			points = min(points, most)
 		}
 		if points != 0 {
-			list = append(list, award{&p.Rules[i], points})
+			list = append(list, award{rule: &p.Rules[i], points: points})
 			given += points
 		}
 	}
@@ -361,7 +375,7 @@ const (
 func (r *rule) meets(c condition, f *facts) bool {
 	switch c {
 	case conditionOn:
-		return r.On != onSignup && r.On != onBirthday
+		return r.On == onPurchase || r.On == ""
 	case conditionAmount:
 		return r.MinAmount == nil || r.amountLeft(f).minus(r.MinAmount.fraction()).sign() >= 0
 	case conditionSKUs:
@@ -401,14 +415,14 @@ func (r *rule) meets(c condition, f *facts) bool {
 type ruleLife struct {
 	Uses  uint64 // with maxPerCustomer: it gave points
 	Turns uint64 // with every: purchases that met the other conditions
-	Given uint64 // with every: it gave points
+	Given uint64 // with every: of how many of these purchases it has given the last
 }
 
 // isTurn reports whether the customer's next purchase that meets the other conditions is one of
-// each so many that has not been given for: others may have been returned since.
+// each so many, and has not been given for: others may have been returned since.
 func (l ruleLife) isTurn(every int) bool {
 	turn := l.Turns + 1
-	return turn%uint64(every) == 0 && turn/uint64(every) > l.Given
+	return turn%uint64(every) == 0 && turn > l.Given
 }
 
 // holds reports whether all conditions of a purchase rule are met but every.
@@ -434,12 +448,6 @@ func (r *rule) unmet(f *facts) (list []condition) {
 func overlap(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
-
-const (
-	onPurchase = "Purchase"
-	onSignup   = "Signup"
-	onBirthday = "Birthday"
-)
 
 // category is that of the movements with what the rule gives: Bonus for sign-ups and birthdays,
 // and else Purchase, if the rule does not say.
@@ -557,9 +565,9 @@ func (ru *rulesTxn) openAccounts(c *customer) error {
 	return nil
 }
 
-// givesAtSignup reports whether a rule gives points to those who enrol now.
+// givesAtSignup reports whether a rule gives something to those who enrol now.
 func (ru *rulesTxn) givesAtSignup(r rule) bool {
-	return r.On == onSignup && !ru.t.noWelcome && r.Points != nil && r.inForce(ru.t.now.time().In(ru.t.cfg.zone))
+	return r.On == onSignup && !ru.t.noWelcome && r.inForce(ru.t.now.time().In(ru.t.cfg.zone))
 }
 
 // openAccount makes an account of a new customer, with what the sign-up rules of the
@@ -571,7 +579,7 @@ func (ru *rulesTxn) openAccount(c *customer, p *program) error {
 	}
 	for i := range p.Rules {
 		r := &p.Rules[i]
-		if !ru.givesAtSignup(*r) {
+		if !ru.givesAtSignup(*r) || r.Points == nil {
 			continue
 		}
 		err := ru.t.points.credit(a, &movement{
@@ -582,7 +590,17 @@ func (ru *rulesTxn) openAccount(c *customer, p *program) error {
 			return err
 		}
 	}
-	return ru.t.points.saveAccount(a)
+	if err := ru.t.points.saveAccount(a); err != nil {
+		return err
+	}
+	for i := range p.Rules {
+		if r := &p.Rules[i]; r.Reward != "" && ru.givesAtSignup(*r) && !ru.t.importing {
+			if _, err := ru.t.giver.give(a, r, id{}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // inDays is the same time of day, so many days after a moment by the organization's

@@ -16,13 +16,17 @@ type ruleWording struct {
 	*format
 	lang     language
 	segments map[string]string // names by key
+	rewards  map[string]string // the same
 }
 
 func (w *ruleWording) say(name string, args ...any) string { return tr(w.lang, name, args...) }
 
 // wordingOf is how a page writes rules.
 func wordingOf(v *panelRequest, cfg *config) *ruleWording {
-	w := &ruleWording{v.format(), v.lang, map[string]string{}}
+	w := &ruleWording{v.format(), v.lang, map[string]string{}, map[string]string{}}
+	for _, r := range cfg.Rewards {
+		w.rewards[r.Key] = r.Name
+	}
 	for _, s := range cfg.Segments {
 		w.segments[s.Key] = s.Name
 	}
@@ -59,7 +63,7 @@ func (w *ruleWording) conditions(r *rule) (parts []string) {
 	case r.Until != "":
 		add("rule.until", w.moment(r.Until, true))
 	}
-	if len(r.Tiers) > 0 {
+	if len(r.Tiers) > 0 && r.On != onTier {
 		add("rule.tiers", w.list(r.Tiers, "or"))
 	}
 	if len(r.Segments) > 0 {
@@ -93,6 +97,12 @@ func (w *ruleWording) effect(r *rule) string {
 		return w.say(name, args...)
 	}
 	switch {
+	case r.On == onTier && len(r.Tiers) > 0:
+		return w.say("rule.reward.Tiers", w.reward(r), w.list(r.Tiers, "or"))
+	case r.Reward != "" && r.On != onPurchase && r.On != "":
+		return w.say("rule.reward."+r.On, w.reward(r))
+	case r.Reward != "":
+		return with("rule.reward", w.reward(r))
 	case r.Per != nil:
 		return with("rule.per", w.points(r.Per.Points), w.money(r.Per.Amount))
 	case r.PerItem != nil:
@@ -109,6 +119,14 @@ func (w *ruleWording) effect(r *rule) string {
 		return with("rule.points", w.points(*r.Points))
 	}
 	return ""
+}
+
+// reward is the name of the reward that a rule gives.
+func (w *ruleWording) reward(r *rule) string {
+	if name, ok := w.rewards[r.Reward]; ok {
+		return name
+	}
+	return r.Reward
 }
 
 // limits say what the rule does not count, how often it gives and how much, and how its points live.
@@ -316,11 +334,14 @@ func (w *ruleWording) program(p *program) (list []string) {
 		add("program.expiry.never")
 	case e.Days > 0:
 		add("program.expiry"+e.EndOf, w.many("span.days", e.Days))
-	default:
+	case e.Months > 0:
 		add("program.expiry"+e.EndOf, w.many("span.months", e.Months))
 	}
 	if len(p.ExcludeSKUs) > 0 {
 		add("program.excluded", w.list(p.ExcludeSKUs, "and"))
+	}
+	if months := p.inactiveMonths(); months > 0 {
+		add("program.expiry.inactive", w.many("span.months", months))
 	}
 	if p.PointsDecimals == 0 {
 		add("program.rounding.whole", w.say("program."+string(p.Rounding)))
@@ -389,6 +410,12 @@ var ruleTexts = panelTexts{
 	"rule.perItem.items":        {"%s por cada artículo %s", "%s for each item %s"},
 	"rule.points":               {"%s por compra", "%s for a purchase"},
 	"rule.points.items":         {"%s por una compra con %s", "%s for a purchase with %s"},
+	"rule.reward":               {"un vale de «%s» por compra", "a voucher for “%s” for a purchase"},
+	"rule.reward.items":         {"un vale de «%s» por una compra con %s", "a voucher for “%s” for a purchase with %s"},
+	"rule.reward.Signup":        {"un vale de «%s» al darse de alta", "a voucher for “%s” for enrolling"},
+	"rule.reward.Birthday":      {"un vale de «%s» en su cumpleaños", "a voucher for “%s” on the birthday"},
+	"rule.reward.Tier":          {"un vale de «%s» al subir de nivel", "a voucher for “%s” for reaching a tier"},
+	"rule.reward.Tiers":         {"un vale de «%s» al llegar a %s", "a voucher for “%s” for reaching %s"},
 	"rule.points.Signup":        {"%s al darse de alta", "%s for enrolling"},
 	"rule.points.Birthday":      {"%s en su cumpleaños", "%s on the birthday"},
 	"rule.double":               {"los puntos se duplican", "points are doubled"},
@@ -412,6 +439,7 @@ var ruleTexts = panelTexts{
 	"rule.expires":              {"vencen después de %s", "they expire after %s"},
 	"refusal.on.Signup":         {"es de alta, no de compra", "it is for enrolling, not for a purchase"},
 	"refusal.on.Birthday":       {"es de cumpleaños, no de compra", "it is for birthdays, not for a purchase"},
+	"refusal.on.Tier":           {"es por subir de nivel, no de compra", "it is for reaching a tier, not for a purchase"},
 	"refusal.amount":            {"la compra no llega a %s", "the purchase is below %s"},
 	"refusal.skus":              {"ningún artículo es %s", "no item is %s"},
 	"refusal.tiers":             {"solo para clientes %s", "only for %s customers"},
@@ -454,6 +482,7 @@ var ruleTexts = panelTexts{
 	"op.>=":                     {"al menos %s", "at least %s"},
 	"program.expiry":            {"Los puntos vencen después de %s.", "Points expire after %s."},
 	"program.expiryMonth":       {"Los puntos vencen después de %s, al final del mes.", "Points expire after %s, at the end of the month."},
+	"program.expiry.inactive":   {"Los puntos vencen después de %s sin comprar ni canjear.", "Points expire after %s without a purchase or a redemption."},
 	"program.expiry.never":      {"Los puntos no vencen.", "Points do not expire."},
 	"program.excluded":          {"Ninguna regla cuenta %s.", "No rule counts %s."},
 	"program.rounding":          {"Se dan con %s decimales, redondeados %s.", "They are given with %s decimals, rounded %s."},

@@ -16,7 +16,7 @@ func testWording(lang string) *ruleWording {
 	if err != nil {
 		panic(err)
 	}
-	return &ruleWording{&format{country: "MX", language: lang, currency: "MXN", zone: zone, now: instantOf(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))}, speaking(lang), map[string]string{"vip": "VIP"}}
+	return &ruleWording{&format{country: "MX", language: lang, currency: "MXN", zone: zone, now: instantOf(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))}, speaking(lang), map[string]string{"vip": "VIP"}, map[string]string{"cafe": "Café"}}
 }
 
 // TestRuleSentences: every effect beside every condition, in both languages.
@@ -31,6 +31,7 @@ func TestRuleSentences(t *testing.T) {
 		{rule{Per: &perRule{decimalOf(10), decimalOf(1)}}, "1 punto por cada 10 MXN de compra", "1 point for each 10 MXN spent", [2]string{"1 punto por cada 10 MXN en CAFE-* o TÉ", "1 point for each 10 MXN spent on CAFE-* or TÉ"}},
 		{rule{PerItem: d(5)}, "5 puntos por cada artículo", "5 points for each item", [2]string{"5 puntos por cada artículo CAFE-* o TÉ", "5 points for each item CAFE-* or TÉ"}},
 		{rule{Points: d(1500)}, "1,500 puntos por compra", "1,500 points for a purchase", [2]string{"1,500 puntos por una compra con CAFE-* o TÉ", "1,500 points for a purchase with CAFE-* or TÉ"}},
+		{rule{Reward: "cafe"}, "un vale de «Café» por compra", "a voucher for “Café” for a purchase", [2]string{"un vale de «Café» por una compra con CAFE-* o TÉ", "a voucher for “Café” for a purchase with CAFE-* or TÉ"}},
 		{rule{Multiplier: d(2)}, "los puntos se duplican", "points are doubled", [2]string{"los puntos de CAFE-* o TÉ se duplican", "points of CAFE-* or TÉ are doubled"}},
 		{rule{Multiplier: d(3)}, "los puntos se triplican", "points are tripled", [2]string{"los puntos de CAFE-* o TÉ se triplican", "points of CAFE-* or TÉ are tripled"}},
 		{rule{Multiplier: new(decimalOf(3) / 2)}, "los puntos se multiplican por 1.5", "points are multiplied by 1.5", [2]string{"los puntos se multiplican por 1.5 en CAFE-* o TÉ", "points are multiplied by 1.5 on CAFE-* or TÉ"}},
@@ -86,6 +87,10 @@ func TestRuleSentences(t *testing.T) {
 		}
 	}
 	for want, r := range map[string]rule{
+		"Un vale de «Café» al darse de alta.":                                           {On: onSignup, Reward: "cafe"},
+		"Un vale de «Café» en su cumpleaños.":                                           {On: onBirthday, Reward: "cafe"},
+		"Desde el 1 dic 2026, un vale de «Café» al llegar a Plata u Oro.":               {On: onTier, Reward: "cafe", Tiers: []string{"Plata", "Oro"}, From: "2026-12-01"},
+		"Un vale de «Café» al subir de nivel.":                                          {On: onTier, Reward: "cafe"},
 		"Si lleva al menos 3 de CAFE-* o TÉ, 20 puntos por una compra con CAFE-* o TÉ.": {Points: d(20), SKUs: []string{"CAFE-*", "TÉ"}, MinQuantity: d(3)},
 		"50 puntos al darse de alta; vencen después de 90 días.":                        {On: onSignup, Points: d(50), ExpiresInDays: 90},
 		"Desde el 1 dic 2026, 1 punto en su cumpleaños.":                                {On: onBirthday, Points: d(1), From: "2026-12-01"},
@@ -259,4 +264,23 @@ func (w *world) simulate(s step) saleShape {
 		}
 	}
 	return done.sale
+}
+
+// TestIdleSentences: how points lapse without activity, alone and beside a life.
+func TestIdleSentences(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		expiry expiry
+		lang   string
+		want   string
+	}{
+		{expiry{InactiveMonths: 12}, "es", "Los puntos vencen después de 12 meses sin comprar ni canjear."},
+		{expiry{InactiveMonths: 1}, "en", "Points expire after 1 month without a purchase or a redemption."},
+		{expiry{Days: 30, InactiveMonths: 2}, "es", "Los puntos vencen después de 30 días. Los puntos vencen después de 2 meses sin comprar ni canjear."},
+	} {
+		list := testWording(test.lang).program(&program{programDoc: programDoc{Expiry: &test.expiry, Rounding: roundFloor, Returns: returnsKeep}})
+		if got := strings.ReplaceAll(strings.Join(list, " "), nbsp, " "); !strings.HasPrefix(got, test.want) {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
 }

@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // A sale knows the vouchers that come back with it (contract §19). A purchase has the vouchers that
 // were used in it. A return that leaves nothing of its purchase has the vouchers that the purchase
 // had then.
@@ -67,25 +69,87 @@ func (rw *rewardsTxn) cancellable(x *redemption) (bool, error) {
 	return false, nil
 }
 
-// restoreVouchers cancels the vouchers that were used in the purchase of a return, if the return
-// leaves nothing of the purchase. It runs before the return, which then finds the vouchers' points
-// to take back. It ignores faults of the return, which the return itself reports.
-func (rw *rewardsTxn) restoreVouchers(c *customer, s *sale, original *id) error {
+// takeVouchers cancels the vouchers that the purchase of a return gave and that were not used: all if
+// the return leaves nothing of the purchase, else those that no longer stand. If it leaves nothing,
+// with restore also those that were used in it. It runs before the return, which then finds the
+// vouchers' points to take back. It ignores faults of the return, which the return itself reports.
+func (rw *rewardsTxn) takeVouchers(c *customer, s *sale, original *id, restore bool) error {
 	purchase, err := rw.t.sales.purchaseOf(c, s, original)
-	if err != nil || purchase == nil || purchase.countReturn(s) != nil || !purchase.whollyReturned() {
+	if err != nil || purchase == nil || len(purchase.Given)+len(purchase.Vouchers) == 0 {
 		return err
 	}
-	for _, seq := range purchase.Vouchers {
-		x, err := rw.redemptionAt(seq)
-		if err != nil {
-			return err
+	before := purchase.whollyReturned()
+	if purchase.countReturn(s) != nil {
+		return nil
+	}
+	whole := purchase.whollyReturned()
+	if whole && restore {
+		for _, seq := range purchase.Vouchers {
+			if err := rw.undoIf(c, seq, redemptionUsed); err != nil {
+				return err
+			}
 		}
-		if x.status(rw.t.now) != redemptionUsed {
+	}
+	for _, given := range purchase.Given {
+		if given.Redemption == 0 || before {
 			continue
 		}
-		if err := rw.undoRedemption(c, x); err != nil {
+		stands, err := rw.giftStands(c, purchase, given)
+		if err == nil && (whole || !stands) {
+			err = rw.undoIf(c, given.Redemption, redemptionIssued)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// undoIf cancels a redemption with a status.
+func (rw *rewardsTxn) undoIf(c *customer, seq uint64, status string) error {
+	x, err := rw.redemptionAt(seq)
+	if err != nil || x.status(rw.t.now) != status {
+		return err
+	}
+	return rw.undoRedemption(c, x)
+}
+
+// giftStands reports whether what a return leaves of a purchase still has what brought a voucher:
+// for a rule the least amount, items and pieces that it asks for, and for one that redeemed itself
+// points enough to take back.
+func (rw *rewardsTxn) giftStands(c *customer, purchase *sale, given givenVoucher) (bool, error) {
+	p, v := rw.t.cfg.programNumber(given.Program), purchase.shareIn(given.Program)
+	if p == nil || v == nil {
+		return true, nil
+	}
+	if given.Rule != (id{}) {
+		i := slices.IndexFunc(p.Rules, func(r rule) bool { return p.ruleID(&r) == given.Rule })
+		return i < 0 || p.Rules[i].asksFor(purchase, p), nil
+	}
+	due := max(min(purchase.shouldReturn(p, v), v.Earned-v.Expired)-v.Reversed, 0)
+	if p.Returns == returnsKeep || due == 0 {
+		return true, nil
+	}
+	a, err := rw.t.points.account(c, p)
+	if err != nil {
+		return false, err
+	}
+	pending, err := rw.t.sales.stillPending(v, c)
+	return max(a.Balance, 0)+pending >= due, err
+}
+
+// asksFor reports whether what is left of a purchase has the amount, the items and the pieces that
+// a rule asks for.
+func (r *rule) asksFor(purchase *sale, p *program) bool {
+	f := facts{total: purchase.Total - purchase.Returned, items: slices.Clone(purchase.Items), excluded: p.ExcludeSKUs}
+	for i := range f.items {
+		f.items[i].Quantity -= purchase.Lines[i].Returned
+	}
+	f.items = slices.DeleteFunc(f.items, func(it item) bool { return it.Quantity <= 0 })
+	for _, c := range []condition{conditionAmount, conditionSKUs, conditionExcluded, conditionQuantity} {
+		if !r.meets(c, &f) {
+			return false
+		}
+	}
+	return true
 }

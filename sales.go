@@ -55,6 +55,8 @@ type sale struct {
 	Payment *salePayment // with points, or what a return undoes of one; nil: none
 
 	Labels saleLabels // of a purchase: what its till says of it (labels.go)
+
+	Given []givenVoucher // vouchers that a purchase gave, or that a return of all of it found (gifts.go)
 }
 
 // Tags of a sale's optional fields.
@@ -66,6 +68,7 @@ const (
 	salePaid     = 5
 	saleLabelled = 6
 	saleCounts   = 7 // of each share
+	saleGiven    = 8
 )
 
 // A line is what a purchase keeps about one of its items, for returns.
@@ -128,6 +131,9 @@ func (s *sale) fields(c *coder) {
 		for v := range s.shares {
 			listField(c, &v.Counts, (*ruleCount).fields)
 		}
+	}
+	if c.optional(saleGiven, len(s.Given) > 0) {
+		listField(c, &s.Given, (*givenVoucher).fields)
 	}
 	if c.reading && (!s.linesMatch() || !s.paymentIsSound()) {
 		c.fail()
@@ -267,8 +273,8 @@ func (sa *salesTxn) registerOf(c *customer, in newSale) (*sale, *customer, error
 			s.OccurredAt = in.OccurredAt
 		}
 	}
-	if in.Restore && s.Type == typeReturn {
-		if err := sa.t.rewards.restoreVouchers(c, s, in.Original); err != nil {
+	if s.Type == typeReturn {
+		if err := sa.t.rewards.takeVouchers(c, s, in.Original, in.Restore); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -297,9 +303,35 @@ func (sa *salesTxn) registerOf(c *customer, in newSale) (*sale, *customer, error
 		return nil, nil, err
 	}
 	if slices.ContainsFunc(list, func(p affectedAccount) bool { return p.Due <= sa.t.now }) {
-		s, err = sa.expireLate(list, s)
+		if s, err = sa.expireLate(list, s); err != nil {
+			return nil, nil, err
+		}
+	}
+	if s.Type == typePurchase && len(sa.t.points.risen) > 0 {
+		s, err = sa.giveReached(c, s)
 	}
 	return s, c, err
+}
+
+// giveReached gives the vouchers that a purchase has brought its customer to, once all of it is
+// written.
+func (sa *salesTxn) giveReached(c *customer, s *sale) (*sale, error) {
+	given, err := sa.t.giver.giveRisen(s.ID)
+	if err != nil || len(given) == 0 {
+		return s, err
+	}
+	if s, err = sa.at(s.Seq); err != nil { // it may have expired in part
+		return nil, err
+	}
+	s.Given = append(s.Given, given...)
+	for v := range s.shares {
+		a, err := sa.t.points.account(c, sa.t.cfg.programNumber(v.Program))
+		if err != nil {
+			return nil, err
+		}
+		v.Balance = a.Balance
+	}
+	return s, sa.save(s)
 }
 
 // append writes a sale, its entries in lists, indexes and statistics, its
@@ -397,6 +429,7 @@ func (sa *salesTxn) takePurchase(c *customer, s *sale, pay *newPayment, list []a
 	c.Purchases++
 	c.LastSaleAt = max(c.LastSaleAt, s.CreatedAt)
 	for i := range list {
+		sa.t.points.active(list[i].account, s.CreatedAt)
 		if err := sa.giveEarned(s, &list[i]); err != nil {
 			return nil, err
 		}

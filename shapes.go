@@ -328,6 +328,7 @@ type rewardShape struct {
 	Effect           *effect  `json:"effect"`
 	CreatedAt        instant  `json:"createdAt"`
 	UpdatedAt        instant  `json:"updatedAt"`
+	AutoIssue        bool     `json:"autoIssue"`
 
 	// With customerId only.
 	Available *bool     `json:"available,omitempty"`
@@ -340,6 +341,7 @@ func newRewardShape(t *txn, r *reward) (rewardShape, error) {
 		LoyaltyProgramID: t.cfg.programKey(r.Program).ID, LimitPerCustomer: r.LimitPerCustomer,
 		TierNames: append([]string{}, r.Tiers...), SegmentIDs: segmentIDs(t, r.Segments),
 		Fulfilment: r.Fulfilment, ValidDays: r.ValidDays, Effect: effectOrNull(r.Effect.effect()), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+		AutoIssue: r.AutoIssue,
 	}
 	s.ValidFrom, _ = parseMoment(r.ValidFrom, t.cfg.zone, false)
 	s.ValidTo, _ = parseMoment(r.ValidTo, t.cfg.zone, true)
@@ -388,7 +390,7 @@ type redemptionShape struct {
 	Status        string     `json:"status"`
 	Effect        *effect    `json:"effect"`
 	Comment       *string    `json:"comment"`
-	MovementID    id         `json:"movementId"`
+	MovementID    *id        `json:"movementId"` // null: it cost nothing
 	CreatedAt     instant    `json:"createdAt"`
 	CreatedBy     *createdBy `json:"createdBy"`
 	ExpiresAt     instant    `json:"expiresAt"`
@@ -396,6 +398,15 @@ type redemptionShape struct {
 	UsedBy        *createdBy `json:"usedBy"`
 	TransactionID *id        `json:"transactionId"`
 	CancelledAt   instant    `json:"cancelledAt"`
+
+	GivenBy *giftShape `json:"givenBy,omitempty"`
+}
+
+// giftShape is where a voucher came from that nobody redeemed.
+type giftShape struct {
+	TransactionID *id     `json:"transactionId"`
+	RuleID        *id     `json:"ruleId"`
+	Tier          *string `json:"tier"`
 }
 
 // newRedemptionShape shows a redemption as it is now.
@@ -409,13 +420,25 @@ func newRedemptionShape(t *txn, x *redemption) (redemptionShape, error) {
 	if err != nil {
 		return redemptionShape{}, err
 	}
+	var debited *id
+	if x.Movement != 0 {
+		debited = new(movementID(x.Customer, x.Movement))
+	}
 	owner, err := t.merges.ownerID(x.Customer)
 	return redemptionShape{
 		ID: x.ID, Code: x.Code, CustomerID: owner, ProductID: x.Reward, RewardName: x.RewardName, PointsSpent: x.Points, Balance: x.Balance,
-		Status: x.status(t.now), Effect: effectOrNull(x.Effect), Comment: orNull(x.Comment), MovementID: movementID(x.Customer, x.Movement),
+		Status: x.status(t.now), Effect: effectOrNull(x.Effect), Comment: orNull(x.Comment), MovementID: debited, GivenBy: newGiftShape(x.Gift),
 		CreatedAt: x.CreatedAt, CreatedBy: by, ExpiresAt: x.Expires, UsedAt: x.UsedAt, UsedBy: usedBy, TransactionID: idOrNull(x.Sale),
 		CancelledAt: x.CancelledAt,
 	}, err
+}
+
+// newGiftShape is nil for a redemption that somebody made.
+func newGiftShape(g gift) *giftShape {
+	if g == (gift{}) {
+		return nil
+	}
+	return &giftShape{idOrNull(g.Sale), idOrNull(g.Rule), orNull(g.Tier)}
 }
 
 type segmentShape struct {
@@ -473,9 +496,10 @@ type tierShape struct {
 }
 
 type expiryShape struct {
-	Days   *int    `json:"days"`
-	Months *int    `json:"months"`
-	EndOf  *string `json:"endOf"`
+	Days           *int    `json:"days"`
+	Months         *int    `json:"months"`
+	EndOf          *string `json:"endOf"`
+	InactiveMonths *int    `json:"inactiveMonths"`
 }
 
 type ruleShape struct {
@@ -502,6 +526,7 @@ type ruleShape struct {
 	Budget         *decimal            `json:"budget"`
 	BudgetUsed     *decimal            `json:"budgetUsed"` // null without a budget
 	Category       string              `json:"category"`
+	RewardID       *id                 `json:"rewardId"`
 
 	Per           *perRule `json:"per"`
 	PerItem       *decimal `json:"perItem"`
@@ -524,7 +549,7 @@ func newProgramShape(t *txn, p *program) (programShape, error) {
 		s.Tiers = append(s.Tiers, tierShape(tier))
 	}
 	if e := p.Expiry; e != nil {
-		s.Expiry = &expiryShape{wholeOrNull(e.Days), wholeOrNull(e.Months), orNull(e.EndOf)}
+		s.Expiry = &expiryShape{wholeOrNull(e.Days), wholeOrNull(e.Months), orNull(e.EndOf), wholeOrNull(e.InactiveMonths)}
 	}
 	if y, pays := t.cfg.payTerms(p); pays {
 		s.Payment = &paymentTermsShape{y.points, y.amount, y.fewest(), y.percent, y.step, p.Payment.EarnOn}
@@ -551,6 +576,9 @@ func newRuleShape(t *txn, p *program, r *rule) (s ruleShape, err error) {
 		Category: r.category(),
 	}
 	maps.Copy(s.Labels, r.Labels)
+	if given := t.cfg.rewardKey(r.Reward); given != nil {
+		s.RewardID = &given.ID
+	}
 	if r.Budget != nil {
 		used, err := t.sales.budgetUsed(p, r)
 		if err != nil {

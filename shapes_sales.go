@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 type saleShape struct {
 	ID                    *id          `json:"id"` // null in a dry run
 	TotalAmount           decimal      `json:"totalAmount"`
@@ -72,17 +74,25 @@ func newPaymentShape(t *txn, s *sale) *paymentShape {
 
 // A saleRedemption is a redemption as its sale shows it.
 type saleRedemption struct {
-	ID         id     `json:"id"`
-	Code       string `json:"code"`
-	RewardName string `json:"rewardName"`
-	Status     string `json:"status"`
+	ID         *id     `json:"id"`   // null in a dry run
+	Code       *string `json:"code"` // the same
+	RewardName string  `json:"rewardName"`
+	Status     string  `json:"status"`
+
+	ExpiresAt *instant `json:"expiresAt,omitempty"` // of one that the sale gave
 }
 
+// given reports whether the sale gave the voucher, which otherwise was used in it.
+func (v saleRedemption) given() bool { return v.ExpiresAt != nil }
+
 func (v saleRedemption) appendJSON(b []byte) []byte {
-	b = v.ID.appendJSON(append(b, `{"id":`...))
-	b = appendJSONString(append(b, `,"code":`...), v.Code)
+	b = appendJSONID(append(b, `{"id":`...), v.ID)
+	b = appendJSONText(append(b, `,"code":`...), v.Code)
 	b = appendJSONString(append(b, `,"rewardName":`...), v.RewardName)
 	b = appendJSONString(append(b, `,"status":`...), v.Status)
+	if v.ExpiresAt != nil {
+		b = v.ExpiresAt.appendJSON(append(b, `,"expiresAt":`...))
+	}
 	return append(b, '}')
 }
 
@@ -175,17 +185,58 @@ func (v saleShape) appendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// redemptionsIn shows the redemptions of a sale as they are now.
+// redemptionsIn shows the redemptions of a sale as they are now: those that were used in it, and
+// those that it gave.
 func redemptionsIn(t *txn, s *sale) ([]saleRedemption, error) {
-	list := make([]saleRedemption, len(s.Vouchers))
-	for i, seq := range s.Vouchers {
+	list := make([]saleRedemption, 0, len(s.Vouchers)+len(s.Given))
+	add := func(seq uint64, given bool) error {
 		x, err := t.rewards.redemptionAt(seq)
 		if err != nil {
+			return err
+		}
+		shown := saleRedemption{ID: &x.ID, Code: &x.Code, RewardName: x.RewardName, Status: x.status(t.now)}
+		if given {
+			shown.ExpiresAt = &x.Expires
+		}
+		list = append(list, shown)
+		return nil
+	}
+	for _, seq := range s.Vouchers {
+		if err := add(seq, false); err != nil {
 			return nil, err
 		}
-		list[i] = saleRedemption{x.ID, x.Code, x.RewardName, x.status(t.now)}
+	}
+	for _, given := range s.Given {
+		if given.Redemption == 0 {
+			continue
+		}
+		if err := add(given.Redemption, true); err != nil {
+			return nil, err
+		}
 	}
 	return list, nil
+}
+
+// appliedRules are the rules of a purchase in a share, with what became of the rewards that they
+// give.
+func (s *sale) appliedRules(v *saleShare) []ruleShare {
+	if len(s.Given) == 0 || s.Type != typePurchase {
+		return v.Rules
+	}
+	rules := slices.Clone(v.Rules)
+	for i := range rules {
+		at := slices.IndexFunc(s.Given, func(g givenVoucher) bool { return g.Program == v.Program && g.Rule == rules[i].RuleID })
+		if at >= 0 {
+			g := &s.Given[at]
+			rules[i].Issued, rules[i].Reason = new(g.Redemption != 0), orNull(g.Reason)
+		}
+	}
+	for _, g := range s.Given {
+		if g.Name != "" && g.Program == v.Program {
+			rules = append(rules, ruleShare{RuleID: g.Rule, Name: g.Name, Issued: new(g.Redemption != 0), Reason: orNull(g.Reason)})
+		}
+	}
+	return rules
 }
 
 // newSaleShapeFor shows a sale of a customer as it was registered.
@@ -199,7 +250,7 @@ func newSaleShapeFor(t *txn, s *sale, c *customer) (saleShape, error) {
 	if err != nil {
 		return saleShape{}, err
 	}
-	own := newSaleProgram(t, &s.saleShare)
+	own := newSaleProgram(t, s, &s.saleShare)
 	shape := saleShape{
 		ID: idOrNull(s.ID), TotalAmount: s.Total, Type: s.Type, Source: s.Source, Comment: orNull(s.Comment), ExternalID: orNull(s.ExternalID),
 		CreatedAt: s.CreatedAt, RegisteredAt: s.RegisteredAt, CustomerID: c.ID, CustomerName: c.name(), CustomerEmail: orNull(c.Email), CustomerPhone: orNull(c.Phone),
@@ -212,16 +263,16 @@ func newSaleShapeFor(t *txn, s *sale, c *customer) (saleShape, error) {
 		shape.Items = []item{}
 	}
 	for i := range s.Others {
-		shape.Programs.Others = append(shape.Programs.Others, newSaleProgram(t, &s.Others[i].saleShare))
+		shape.Programs.Others = append(shape.Programs.Others, newSaleProgram(t, s, &s.Others[i].saleShare))
 	}
 	return shape, nil
 }
 
 // newSaleProgram shows a sale's share as it was registered.
-func newSaleProgram(t *txn, v *saleShare) saleProgram {
+func newSaleProgram(t *txn, s *sale, v *saleShare) saleProgram {
 	shape := saleProgram{
 		LoyaltyProgramID: t.cfg.programNumber(v.Program).ID, PointsEarned: v.Earned, PointsReversed: v.Reversed, PointsPending: v.Pending,
-		PointsShortfall: v.Shortfall, Balance: v.Balance, AppliedRules: v.Rules,
+		PointsShortfall: v.Shortfall, Balance: v.Balance, AppliedRules: s.appliedRules(v),
 	}
 	if shape.AppliedRules == nil {
 		shape.AppliedRules = []ruleShare{}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strconv"
 )
 
 // A sale counts in the customer's own program and in each one that has join: All
@@ -36,13 +37,23 @@ type saleShare struct {
 type ruleShare struct {
 	RuleID id      `json:"ruleId"`
 	Name   string  `json:"name"`
-	Points decimal `json:"points"`
+	Points decimal `json:"points"` // 0: it gives a reward
+
+	// Of a rule that gives a reward; not stored.
+	Issued *bool   `json:"issued,omitempty"`
+	Reason *string `json:"reason,omitempty"` // why not
 }
 
 func (v ruleShare) appendJSON(b []byte) []byte {
 	b = v.RuleID.appendJSON(append(b, `{"ruleId":`...))
 	b = appendJSONString(append(b, `,"name":`...), v.Name)
 	b = v.Points.append(append(b, `,"points":`...))
+	if v.Issued != nil {
+		b = strconv.AppendBool(append(b, `,"issued":`...), *v.Issued)
+	}
+	if v.Reason != nil {
+		b = appendJSONString(append(b, `,"reason":`...), *v.Reason)
+	}
 	return append(b, '}')
 }
 
@@ -266,9 +277,24 @@ func (sa *salesTxn) giveEarned(s *sale, p *affectedAccount) error {
 	}
 	v := p.share
 	v.Earned = p.earned.total()
+	lots := lotsOf(p.earned.awards)
+	if err := sa.giveLots(s, p, lots, false); err != nil {
+		return err
+	}
+	if s.CreatedAt != sa.t.now {
+		if err := sa.giveLots(s, p, lots, true); err != nil { // last: while they are in the balance, they hide a debt
+			return err
+		}
+	}
+	if err := sa.giveRewards(s, p); err != nil {
+		return err
+	}
 	v.Rules = make([]ruleShare, 0, len(p.earned.awards))
 	for i, w := range p.earned.awards {
-		v.Rules = append(v.Rules, ruleShare{p.program.ruleID(w.rule), w.rule.Name, w.points})
+		v.Rules = append(v.Rules, ruleShare{RuleID: p.program.ruleID(w.rule), Name: w.rule.Name, Points: w.points})
+		if w.missed {
+			continue
+		}
 		if w.rule.MaxPerCustomerPerDay > 0 {
 			v.Limited = append(v.Limited, uint64(i))
 		}
@@ -276,14 +302,31 @@ func (sa *salesTxn) giveEarned(s *sale, p *affectedAccount) error {
 			return err
 		}
 	}
-	if err := p.uses.count(v, &p.earned); err != nil {
-		return err
+	return p.uses.count(v, &p.earned)
+}
+
+// giveRewards gives the rewards that rules give for a purchase. A rule that could not give its own
+// is not used.
+func (sa *salesTxn) giveRewards(s *sale, p *affectedAccount) error {
+	kept := p.earned.awards[:0]
+	for _, w := range p.earned.awards {
+		if w.rule.Reward == "" {
+			kept = append(kept, w)
+			continue
+		}
+		if sa.t.importing {
+			continue
+		}
+		given, err := sa.t.giver.give(p.account, w.rule, s.ID)
+		if err != nil {
+			return err
+		}
+		s.Given = append(s.Given, given)
+		w.missed = given.Redemption == 0
+		kept = append(kept, w)
 	}
-	lots := lotsOf(p.earned.awards)
-	if err := sa.giveLots(s, p, lots, false); err != nil || s.CreatedAt == sa.t.now {
-		return err
-	}
-	return sa.giveLots(s, p, lots, true) // last: while they are in the balance, they hide a debt
+	p.earned.awards = kept
+	return nil
 }
 
 // giveLots gives those lots of a purchase that have expired by now, or those that have not.
@@ -313,6 +356,9 @@ func (sa *salesTxn) giveLots(s *sale, p *affectedAccount, lots []award, expired 
 func lotsOf(awards []award) []award {
 	var lots []award
 	for _, w := range awards {
+		if w.rule.Reward != "" {
+			continue
+		}
 		i := slices.IndexFunc(lots, func(l award) bool {
 			return l.rule.PendingDays == w.rule.PendingDays && l.rule.ExpiresInDays == w.rule.ExpiresInDays && l.rule.category() == w.rule.category()
 		})

@@ -42,6 +42,7 @@ type together struct {
 	shop      *shop
 	documents []programDoc
 	programs  []*history
+	begun     instant
 	sold      []soldTogether
 }
 
@@ -59,7 +60,7 @@ func newTogether(t *testing.T, rnd *rand.Rand) *together {
 	if rnd.IntN(2) == 0 {
 		s.engine.sizes.inline = inlineLimits{rnd.IntN(4), rnd.IntN(4), rnd.IntN(4)}
 	}
-	h := &together{t: t, rnd: rnd, shop: s}
+	h := &together{t: t, rnd: rnd, shop: s, begun: s.clock}
 	for range 1 + rnd.IntN(2) {
 		h.addProgram()
 	}
@@ -74,7 +75,7 @@ func newTogether(t *testing.T, rnd *rand.Rand) *together {
 
 // addProgram adds a program to the document. The first one is the customer's own.
 func (h *together) addProgram() {
-	d := *randomProgram(h.rnd)
+	d := *maybeIdle(h.rnd, randomProgram(h.rnd))
 	d.Rules = slices.DeleteFunc(d.Rules, func(r rule) bool { return r.FirstPurchase }) // it looks at sales in all programs
 	n := len(h.documents)
 	d.Key, d.Name, d.Default = fmt.Sprint("p", n), fmt.Sprint("P", n), n == 0
@@ -97,7 +98,7 @@ func (h *together) apply() {
 	cfg := ask(h.shop, func(t *txn) (*config, error) { return t.cfg, nil })
 	for i, p := range h.programs {
 		if p.model == nil {
-			p.model = &model{zone: cfg.zone}
+			p.model = &model{zone: cfg.zone, enrolled: []instant{h.begun}}
 		}
 		p.program = cfg.Programs[i]
 	}

@@ -84,6 +84,18 @@ func (p *program) tierAt(figure decimal) (current, next *tier) {
 	return current, nil
 }
 
+// isAbove reports whether a tier is higher than another one. Customers begin in the lowest: it is
+// above nothing.
+func (p *program) isAbove(name, other string) bool {
+	if name == other {
+		return false
+	}
+	place := func(name string) int {
+		return max(slices.IndexFunc(p.Tiers, func(t tier) bool { return t.Name == name }), 0)
+	}
+	return place(name) > place(other)
+}
+
 // figure is the figure that decides the customer's tier in the program. The tier
 // is always computed from it and the current program, not read from account.Tier.
 func (a *account) figure() decimal {

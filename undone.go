@@ -6,23 +6,53 @@ import (
 )
 
 // A purchase that is returned whole no longer counts (contract §19) for first purchases, daily
-// maximums and the moment of the last purchase, and another purchase may have its externalId.
+// maximums, the moment of the last purchase and inactivity, and another purchase may have its
+// externalId.
 // Totals and statistics keep it.
 
 // undo gives back the limits that a purchase used up, once it is wholly returned. The store has
 // the purchase with its returns; list has the customer's accounts that it counted in.
 func (sa *salesTxn) undo(c *customer, purchase *sale, list []affectedAccount) (err error) {
+	counted := purchase.isCounted()
 	for i := range list {
 		if err := sa.giveBackUses(purchase, &list[i]); err != nil {
+			return err
+		}
+		if a := list[i].account; purchase.shareIn(a.program.Number) != nil {
+			if err := sa.moveBack(a, purchase.CreatedAt); err != nil {
+				return err
+			}
+		}
+	}
+	if counted {
+		if err := sa.save(purchase); err != nil {
 			return err
 		}
 	}
 	if c.Purchases == 0 {
 		c.LastSaleAt = 0
 	} else if purchase.CreatedAt >= c.LastSaleAt {
-		c.LastSaleAt, err = sa.lastStanding(c)
+		c.LastSaleAt, err = sa.lastStanding(c, nil)
 	}
 	return err
+}
+
+// moveBack moves the end of an account's period of activity back to what the last activity gives,
+// after one of a moment was undone.
+func (sa *salesTxn) moveBack(a *account, undone instant) error {
+	if !sa.t.points.isLast(a, undone) {
+		return nil
+	}
+	last, err := sa.lastActivity(a)
+	sa.t.points.shorten(a, last)
+	return err
+}
+
+// lastActivity is when the account's customer was last active in its program: the last purchase
+// and the last redemption that stand, or else the enrolment; or when points began a new period.
+func (sa *salesTxn) lastActivity(a *account) (instant, error) {
+	last, err := sa.lastStanding(a.customer, a.program)
+	return max(last, a.Idle.Redeemed, a.Idle.Renewed, a.customer.CreatedAt), err
 }
 
 // giveBackUses lowers the counts of the customer's life and of daily limits by the purchase's uses
@@ -32,8 +62,16 @@ func (sa *salesTxn) giveBackUses(purchase *sale, p *affectedAccount) error {
 	if v == nil {
 		return nil
 	}
-	uses := ruleUses{t: sa.t, a: p.account, at: purchase.CreatedAt}
-	if err := uses.giveBackLives(v); err != nil || len(v.Limited) == 0 {
+	uses := ruleUses{t: sa.t, a: p.account}
+	stays := func(rule string) (bool, error) {
+		for _, given := range purchase.Given {
+			if given.Program == p.program.Number && given.Rule == p.program.ruleIDOf(rule) {
+				return sa.t.giver.stands(given)
+			}
+		}
+		return false, nil
+	}
+	if err := uses.giveBackLives(v, stays); err != nil || len(v.Limited) == 0 {
 		return err
 	}
 	prefix := sa.t.points.partKey(p.account, partRuleUse).day(sa.t.dayOf(purchase.CreatedAt))
@@ -72,9 +110,9 @@ func (v *saleShare) usedUp(ruleID id) bool {
 }
 
 // lastStanding returns when the last purchase happened that is not wholly returned, of a customer
-// and its stubs; 0 if there is none. It reads each chain of sales from the newest back, and stops at
+// and its stubs; 0 if there is none. A program restricts it to purchases that count there. It reads each chain of sales from the newest back, and stops at
 // sales that were registered before the purchase that it found had happened.
-func (sa *salesTxn) lastStanding(c *customer) (last instant, err error) {
+func (sa *salesTxn) lastStanding(c *customer, in *program) (last instant, err error) {
 	chains := []chain{c.Sales}
 	some, err := sa.t.merges.any()
 	if err != nil {
@@ -101,7 +139,7 @@ func (sa *salesTxn) lastStanding(c *customer) (last instant, err error) {
 			if s.RegisteredAt <= last {
 				break
 			}
-			if s.Type == typePurchase && !s.whollyReturned() {
+			if s.Type == typePurchase && !s.whollyReturned() && (in == nil || s.shareIn(in.Number) != nil) {
 				last = max(last, s.CreatedAt)
 			}
 			seq = s.Link.Prev

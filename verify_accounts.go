@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"sort"
 )
 
 // movements returns the movements of an account's chain, oldest first, as they are
@@ -57,7 +56,7 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail,
 			return atKey(v.txn.points.accountKey(c, p), err)
 		}
 	}
-	a.customer, a.program, a.nextDue = c, p, a.Due
+	a.customer, a.program, a.nextDue, a.kept = c, p, a.Due, kept
 	r := &v.replayer
 	r.begin(v, a)
 	r.family = family
@@ -76,6 +75,9 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail,
 		}
 	}
 	r.countAll(h)
+	if err := r.compareIdle(a, h); err != nil {
+		return err
+	}
 	if err := r.compare(a); err != nil {
 		return err
 	}
@@ -178,6 +180,7 @@ func (v *verifier) expiredWith(m *movement, h *saleHistory) ([]use, error) {
 		return nil, err
 	}
 	v.countRedeemed(x, m)
+	v.replayer.idle.redeemed(x)
 	if h.erased && x.Comment != "" {
 		v.problem("canje %s: tiene comentario, y su cliente está eliminado", x.ID)
 	}
@@ -322,6 +325,7 @@ func (r *replayer) take(m *movement, record []byte, h *saleHistory) error {
 	if m.Hold != (id{}) {
 		v.countHold(m)
 	}
+	r.countIdle(m, h)
 	gone, err := v.expiredWith(m, h)
 	if err != nil {
 		return err
@@ -673,28 +677,4 @@ func (v *verifier) redemptionOf(debit *movement) (*redemption, error) {
 		return x, nil
 	}
 	return v.txn.rewards.redemption(debit.Redemption)
-}
-
-// redemptionBy finds the redemption of a debit, like the gather without an index:
-// redemptions are in the same order as their debits. It returns nil where they are not.
-func (v *verifier) redemptionBy(debit *movement) *redemption {
-	n, err := v.txn.count()
-	if err != nil {
-		return nil
-	}
-	i, found := sort.Find(int(min(n.Redemptions, math.MaxInt32)), func(i int) int {
-		x, err := v.txn.rewards.redemptionAt(uint64(i) + 1)
-		if err != nil {
-			return 1
-		}
-		return cmp.Compare(debit.Seq, x.Movement)
-	})
-	if !found {
-		return nil
-	}
-	x, err := v.txn.rewards.redemptionAt(uint64(i) + 1)
-	if err != nil || x.ID != debit.Redemption {
-		return nil
-	}
-	return x
 }

@@ -311,8 +311,43 @@ func (v *verifier) sales(family []*customer) (*saleHistory, error) {
 		if err := v.vouchersOf(h, s); err != nil {
 			return nil, err
 		}
+		if err := v.giftsOf(h, s); err != nil {
+			return nil, err
+		}
 	}
 	return h, nil
+}
+
+// giftsOf checks the vouchers that a purchase gave, and that a return of all of it has them.
+func (v *verifier) giftsOf(h *saleHistory, s *soldSale) error {
+	what := subject{kind: "venta", id: s.ID}
+	if s.Type != typePurchase {
+		purchase := h.find(s.Previous)
+		if given := len(s.Given) > 0; given && (purchase == nil || !s.whole) || s.whole && !slices.Equal(s.Given, purchase.Given) {
+			v.problem("%v: no son los vales que dio su compra", what)
+		}
+		return nil
+	}
+	for i, given := range s.Given {
+		missed := given.Redemption == 0
+		if missed != (given.Reason != "") || missed && given.Rule == (id{}) || s.shareIn(given.Program) == nil {
+			v.problem("%v: no dice bien qué vale dio", what)
+		}
+		if missed {
+			continue
+		}
+		x, err := get[redemption](v.txn.Tx, v.txn.rewards.redemptionKey(given.Redemption))
+		switch {
+		case err != nil:
+			return err
+		case x == nil || x.Gift.Sale != s.ID || x.Gift.Rule != given.Rule || slices.ContainsFunc(s.Given[:i], func(o givenVoucher) bool { return o.Redemption == given.Redemption }):
+			v.problem("%v: no dio el vale que dice", what)
+		case s.movedIn(x.Program) != nil:
+			s.movedIn(x.Program).issued += x.Points
+		}
+		v.want[tableNoted].add(v.hashNumber(notedGift, given.Redemption))
+	}
+	return nil
 }
 
 // vouchersOf checks the vouchers that come back with a sale: of a purchase those that say
@@ -461,7 +496,7 @@ func (v *verifier) salePoints(s *soldSale) {
 // sharePoints is salePoints for one share. byLine adds up what the items earned in it.
 func (v *verifier) sharePoints(s *sale, kept *saleShare, moved *saleMovements, byLine func(*saleShare) decimal, what subject) {
 	if moved.any {
-		equal(v, what, ": saldo", kept.Balance, moved.balance-kept.ExpiredLate)
+		equal(v, what, ": saldo", kept.Balance, moved.balance-kept.ExpiredLate-moved.issued)
 	}
 	if kept.ExpiredLate < 0 || kept.ExpiredLate > moved.expired {
 		v.problem("%v: no venció antes de registrarse lo que dice", what)

@@ -44,6 +44,7 @@ type saleMovements struct {
 	any             bool
 	points, pending decimal
 	expired         decimal
+	issued          decimal // points of vouchers that redeemed themselves with the sale
 	lots            []pendingRef
 	balance         decimal // after the last
 }
@@ -111,4 +112,17 @@ func (x *redeemed) begin(known trail) {
 	if len(x.all) > 0 {
 		clear(x.all)
 	}
+}
+
+// An idleAgain is what an account's movements say about its activity.
+type idleAgain struct {
+	credits  []instant // moments of what came, or became available; only where accounts lapse
+	latest   instant   // anything that can have begun a new period
+	standing []instant // redemptions that are not cancelled
+}
+
+func (i *idleAgain) join(o idleAgain) {
+	i.latest = max(i.latest, o.latest)
+	i.standing = append(i.standing, o.standing...)
+	i.credits = append(i.credits, o.credits...)
 }

@@ -269,6 +269,7 @@ type replayer struct {
 	lots             []creditLot // by sequence
 	days             dayBases    // of the tier window
 	stored           []storedMovement
+	idle             idleAgain
 	family           *familyReplay // nil for a customer without stubs
 }
 
@@ -283,7 +284,8 @@ type creditLot struct {
 type familyReplay struct {
 	earned decimal
 	days   dayBases
-	moved  decimal              // by all movements of merges: pairs, which leave nothing
+	moved  decimal // by all movements of merges: pairs, which leave nothing
+	idle   idleAgain
 	lots   map[uint64]creditLot // by the sequence of their credit
 
 	openings []decimal // of stubs

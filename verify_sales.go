@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"maps"
+	"math"
 	"slices"
+	"sort"
 )
 
 // allSales checks the lists and indexes of sales, in the order of the
@@ -266,6 +269,9 @@ func (v *verifier) oneRedemption(x *redemption) error {
 		v.given[x.Reward]++
 		v.expectRewardUse(x)
 	}
+	if err := v.giftOf(x, what); err != nil || x.Movement == 0 {
+		return err
+	}
 	if !v.run.careful[tableRedeemed] {
 		v.have[tableRedeemed].add(v.hashNumber(nil, x.Seq))
 		return nil
@@ -305,6 +311,33 @@ func (v *verifier) notedUse(x *redemption, what subject) error {
 	return nil
 }
 
+// giftOf checks where a voucher says that it came from, and that only one that a rule gave cost
+// nothing.
+func (v *verifier) giftOf(x *redemption, what subject) error {
+	g := x.Gift
+	if (x.Movement == 0) != (x.Points == 0) || (x.Movement == 0) != (g.Rule != (id{})) || g.Tier != "" && g.Rule == (id{}) || g != (gift{}) && (x.Expires == 0 || g.Auto == (g.Rule != (id{}))) {
+		v.problem("%v: no dice bien de dónde salió", what)
+	}
+	if g.Sale == (id{}) {
+		return nil
+	}
+	if !v.run.careful[tableNoted] {
+		v.have[tableNoted].add(v.hashNumber(notedGift, x.Seq))
+		return nil
+	}
+	s, err := v.txn.sales.get(g.Sale)
+	if _, unknown := errors.AsType[*apiError](err); err != nil && !unknown {
+		return err
+	}
+	if s == nil || !slices.ContainsFunc(s.Given, func(given givenVoucher) bool { return given.Redemption == x.Seq }) {
+		v.problem("%v: la venta que lo dio no lo dice", what)
+	}
+	return nil
+}
+
+// notedGift tells sums of vouchers that sales gave from those of vouchers that were used in them.
+var notedGift = []byte("given")
+
 // countRedeemed adds up a redemption that agrees with its debit. Any other one is
 // then missing from the sum.
 func (v *verifier) countRedeemed(x *redemption, debit *movement) {
@@ -324,4 +357,33 @@ func (v *verifier) expectRewardUse(x *redemption) {
 		v.givenTo[x.Reward] = map[id]uint64{}
 	}
 	v.givenTo[x.Reward][v.merges.owner(x.Customer)]++
+}
+
+// redemptionBy finds the redemption of a debit, like the gather without an index: redemptions
+// that have one are in the same order as their debits. It returns nil where they are not.
+func (v *verifier) redemptionBy(debit *movement) *redemption {
+	n, err := v.txn.count()
+	if err != nil {
+		return nil
+	}
+	i, found := sort.Find(int(min(n.Redemptions, math.MaxInt32)), func(i int) int {
+		for ; i >= 0; i-- { // those that cost nothing count as the one before
+			x, err := v.txn.rewards.redemptionAt(uint64(i) + 1)
+			if err != nil {
+				return 1
+			}
+			if x.Movement != 0 {
+				return cmp.Compare(debit.Seq, x.Movement)
+			}
+		}
+		return 1
+	})
+	if !found {
+		return nil
+	}
+	x, err := v.txn.rewards.redemptionAt(uint64(i) + 1)
+	if err != nil || x.ID != debit.Redemption {
+		return nil
+	}
+	return x
 }

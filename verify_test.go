@@ -22,7 +22,7 @@ import (
 // newRichShop is a shop with entries in every table.
 func newRichShop(t *testing.T) *shop {
 	s := newShop(t, setup{
-		program: `"default":true,"payment":{"points":2,"amount":1},"expiry":{"days":60},"negativeBalance":"Debt","tierBasis":{"metric":"PointsEarned","window":"Rolling","months":2},
+		program: `"default":true,"payment":{"points":2,"amount":1},"expiry":{"days":60,"inactiveMonths":12},"negativeBalance":"Debt","tierBasis":{"metric":"PointsEarned","window":"Rolling","months":2},
 			"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":100}],
 			"rules":[` + onePer1 + `,{"key":"late","name":"late","perItem":5,"pendingDays":20,"maxPerCustomerPerDay":3},
 			{"key":"life","name":"life","labels":{"campaign":["life"]},"points":3,"maxPerCustomer":9,"budget":14},
@@ -32,9 +32,13 @@ func newRichShop(t *testing.T) *shop {
 			"expiry":{"days":30},"tierBasis":{"metric":"AmountSpent"},"tiers":[{"name":"Uno","threshold":0},{"name":"Dos","threshold":60}],
 			"rules":[{"key":"stamp","name":"stamp","perItem":1},{"key":"late","name":"late","perItem":2,"pendingDays":10,"maxPerCustomerPerDay":1},
 			{"key":"life","name":"life","labels":{"campaign":["life"]},"points":2,"budget":50},
+			{"key":"card","name":"card","labels":{"campaign":["card"]},"points":400},
+			{"key":"few","name":"few","labels":{"campaign":["card"]},"every":2,"reward":"few"},{"key":"high","name":"high","on":"Tier","reward":"v"},
 			{"key":"hi","name":"hi","on":"Signup","points":1}]`,
 		also: `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":30,"stock":9},
-			{"key":"v","program":"club","name":"V","pointsCost":1,"fulfilment":"Voucher","validDays":300,"effect":{"type":"Percent","percent":10}}],
+			{"key":"v","program":"club","name":"V","pointsCost":1,"fulfilment":"Voucher","validDays":300,"effect":{"type":"Percent","percent":10}},
+			{"key":"few","program":"club","name":"Few","pointsCost":1,"fulfilment":"Voucher","stock":1},
+			{"key":"card","program":"two","name":"Card","pointsCost":1000,"fulfilment":"Voucher","autoIssue":true}],
 			"segments":[{"key":"all","name":"All","isActive":true,"rule":{"field":"email","op":"=","value":true}}],
 			"webhooks":[{"key":"crm","url":"https://crm.example.com/","events":["*"]}]`,
 	})
@@ -110,6 +114,7 @@ func newRichShop(t *testing.T) *shop {
 	s.importCSV(t, "correo,puntos,puntos históricos\nnoa@example.com,20,30\n")
 	s.usePayments()
 	s.useRules()
+	s.useGifts()
 	s.useKey()
 	s.usePanel()
 	return s
@@ -154,6 +159,22 @@ func (s *shop) useRules() {
 	s.bring(sold[0], "4")
 	s.bring(sold[3], "1")
 	s.merged(luz, sal)
+}
+
+// useGifts makes purchases that give vouchers, of which one is used, one is cancelled by a return and
+// one could not be given.
+func (s *shop) useGifts() {
+	s.Helper()
+	gil := s.customer("gil")
+	var sold []*sale
+	for range 6 {
+		x, err := s.sell(newSale{Customer: gil, Total: dec("4"), Labels: saleLabels{{"campaign", "card"}}})
+		s.ok(err)
+		sold = append(sold, x)
+	}
+	must(s, func(t *txn) (*redemption, error) { return t.rewards.useCode(s.code(t, sold[2]), nil) })
+	s.bring(sold[2], "4")
+	s.bring(sold[5], "4")
 }
 
 // usePanel makes users with all that they can have.

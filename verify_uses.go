@@ -118,18 +118,24 @@ func (v *verifier) ruleLives(c *customer, what subject) error {
 		for kept := range s.shares {
 			p := v.txn.cfg.programNumber(kept.Program)
 			for j, n := range kept.Counts {
-				if n.For == 0 || slices.ContainsFunc(kept.Counts[:j], func(o ruleCount) bool { return o.Rule == n.Rule }) {
+				if n.For == 0 && n.Given == 0 || slices.ContainsFunc(kept.Counts[:j], func(o ruleCount) bool { return o.Rule == n.Rule }) {
 					v.problem("%v: cuenta para una regla dos veces o para nada", subject{kind: "venta", id: s.ID})
 				}
 				given, r := kept.gave(p, n.Rule), programRule{kept.Program, n.Rule}
-				if n.For&^countsTurn != 0 && given == 0 {
+				ran := slices.ContainsFunc(kept.Rules, func(r ruleShare) bool { return r.RuleID == p.ruleIDOf(n.Rule) })
+				if (n.For&^countsTurn != 0 || n.Given != 0) && !ran || n.For&countsSpent != 0 && given == 0 {
 					v.problem("%v: cuenta para una regla que no dio nada", subject{kind: "venta", id: s.ID})
 				}
 				if n.For&countsSpent != 0 {
 					v.budgets[r] += given - kept.tookBack(given)
 				}
-				if s.stands() {
-					lives[r] = lives[r].plus(n.For.life())
+				lives[r] = lives[r].plus(n.life())
+				if !s.stands() && n.life() != (ruleLife{}) { // only what a used voucher holds
+					if held, err := v.holdsUse(s.sale, p, n); err != nil {
+						return err
+					} else if !held {
+						v.problem("%v: cuenta todavía para una regla", subject{kind: "venta", id: s.ID})
+					}
 				}
 			}
 		}
@@ -145,6 +151,17 @@ func (v *verifier) ruleLives(c *customer, what subject) error {
 		}
 	}
 	return nil
+}
+
+// holdsUse reports whether a purchase that is wholly returned still counts as a use of a rule: the
+// voucher that the rule gave was used.
+func (v *verifier) holdsUse(s *sale, p *program, n ruleCount) (bool, error) {
+	i := slices.IndexFunc(s.Given, func(g givenVoucher) bool { return g.Program == p.Number && g.Rule == p.ruleIDOf(n.Rule) })
+	if i < 0 || n.For&countsTurn != 0 || s.Given[i].Redemption == 0 {
+		return false, nil
+	}
+	x, err := get[redemption](v.txn.Tx, v.txn.rewards.redemptionKey(s.Given[i].Redemption))
+	return x != nil, err
 }
 
 // ruleBudgets checks what rules gave of their budgets.

@@ -40,6 +40,11 @@ func warnings(tx Tx, old, next *config, now instant) (list []problem, err error)
 			list = append(list, problem{"programs[" + p.Key + "]", noNegation(p.ExcludeSKUs[at])})
 		}
 	}
+	for _, r := range next.Rewards {
+		if r.AutoIssue && r.Fulfilment != fulfilVoucher {
+			list = append(list, problem{"rewards[" + r.Key + "]", sentenceOf("con fulfilment: %s no se canjea sola: autoIssue vale con %s", r.Fulfilment, fulfilVoucher)})
+		}
+	}
 	return list, nil
 }
 
@@ -74,6 +79,9 @@ func (ck *ruleChecker) warnings(r *rule) (list []sentence, err error) {
 		list = append(list, sentenceOf("nunca dará puntos: %s", reason))
 	} else if r.FirstPurchase && ck.program.Returns == returnsKeep { // a purchase that was undone is none (contract §19)
 		list = append(list, sentenceOf("con returns: Keep, quien devuelve su primera compra y compra otra vez vuelve a recibir los puntos"))
+	}
+	if (r.MaxPerCustomer > 0 || r.Every > 0) && ck.program.Returns == returnsKeep {
+		list = append(list, sentenceOf("con returns: Keep, quien devuelve una compra entera y compra otra vez vuelve a recibir lo que da"))
 	}
 	if spent, err := ck.budgetSpent(r); err != nil {
 		return nil, err
@@ -129,8 +137,17 @@ func (ck *ruleChecker) neverFires(r *rule) sentence {
 		return sentenceOf("antes de la primera compra nadie está en sus niveles")
 	case r.Multiplier != nil:
 		return ck.neverMultiplies(r)
+	case r.Reward != "" && !ck.isActiveReward(r.Reward):
+		return sentenceOf("su recompensa está inactiva")
+	case r.On == onTier && (len(ck.program.Tiers) < 2 || slices.Equal(r.Tiers, []string{ck.program.Tiers[0].Name})):
+		return sentenceOf("nadie sube a esos niveles")
 	}
 	return sentence{}
+}
+
+func (ck *ruleChecker) isActiveReward(key string) bool {
+	r := ck.cfg.rewardKey(key)
+	return r != nil && r.Status == statusActive
 }
 
 // canMatch reports whether a pattern can match a sku, which has a character, and no control

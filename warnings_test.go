@@ -110,6 +110,10 @@ func TestWarningsOfLimits(t *testing.T) {
 	want(s.apply(with(`"budget":10`)))
 	want(s.apply(with(`"every":10,"maxPerCustomer":1`)), "con every y maxPerCustomer: 1 da una sola vez a cada cliente, en su compra 10")
 	want(s.apply(with(`"every":10,"maxPerCustomer":2`)))
+	kept := s.apply(setup{program: `"returns":"Keep","rules":[{"key":"a","name":"A","points":5,"maxPerCustomer":1}]`}.document()).Warnings
+	if text := "programs[club].rules[a]: con returns: Keep, quien devuelve una compra entera y compra otra vez vuelve a recibir lo que da"; !slices.Equal(kept, []string{text}) {
+		t.Errorf("%q", kept)
+	}
 }
 
 // TestWarningsOfFirstPurchases: where a return takes back no points, a rule of first purchases

@@ -1,0 +1,101 @@
+package main
+
+import "slices"
+
+// When an account lapses cannot be worked out again exactly: its program may have had other months
+// before, and what stood for a while leaves its mark. So the end is bounded: it is no sooner than
+// the activities that stand give, and no later than all that ever happened would, or a change of the
+// configuration. It is the end of a day, and so are the moments at which points lapsed; a month
+// without activity that stands is before each, since no program has less.
+
+// countIdle counts a movement of the account, or checks that points could lapse by it.
+func (r *replayer) countIdle(m *movement, h *saleHistory) {
+	r.idle.latest = max(r.idle.latest, m.CreatedAt)
+	if m.AvailFrom <= r.v.txn.now {
+		r.idle.latest = max(r.idle.latest, m.AvailFrom)
+	}
+	if m.Amount > 0 && r.account.program.inactiveMonths() > 0 {
+		r.idle.credits = append(r.idle.credits, m.CreatedAt, m.AvailFrom)
+	}
+	if m.Category == categoryExpiration {
+		r.lapsed(m, h)
+	}
+}
+
+// redeemed counts a redemption.
+func (i *idleAgain) redeemed(x *redemption) {
+	if x.CancelledAt == 0 && x.Gift == (gift{}) {
+		i.standing = append(i.standing, x.CreatedAt)
+	}
+}
+
+// lapsed checks an Expiration of lots that had not expired: everything lapsed then.
+func (r *replayer) lapsed(m *movement, h *saleHistory) {
+	if !slices.ContainsFunc(m.Uses, func(u use) bool { return u.Expires > m.CreatedAt }) {
+		return
+	}
+	if !r.isDayEnd(m.CreatedAt) {
+		r.v.problem("%v: el movimiento %s vence puntos antes de su fecha", r.what, m.id())
+		return
+	}
+	active := slices.Max(append(r.idle.standing, 0))
+	for i := range h.all { // those that were not known yet could keep nothing
+		if s := &h.all[i]; s.Customer == r.account.customer.ID && s.RegisteredAt < m.CreatedAt && s.stands() && s.shareIn(r.account.program.Number) != nil {
+			active = max(active, s.CreatedAt)
+		}
+	}
+	least := account{program: r.account.program, Idle: idleness{Months: 1}}
+	if active > 0 && m.CreatedAt < r.v.txn.points.idleEnd(&least, active) {
+		r.v.problem("%v: el movimiento %s vence puntos por inactividad, y no la hubo", r.what, m.id())
+	}
+}
+
+func (r *replayer) isDayEnd(at instant) bool {
+	return r.v.txn.dayOf(at).end(r.v.txn.cfg.zone) == at
+}
+
+// compareIdle checks when an account lapses. family comes before its last member, who has what all
+// of it did.
+func (r *replayer) compareIdle(a *account, h *saleHistory) error {
+	v := r.v
+	idle := r.idle
+	isStub := a.customer.MergedInto != (id{})
+	if f := r.family; f != nil {
+		if f.idle.join(idle); !isStub {
+			idle = f.idle
+		}
+	}
+	if v.recounting || !a.kept {
+		return nil
+	}
+	equal(v, r.what, ": meses sin actividad", a.Idle.Months, a.program.inactiveMonths())
+	if a.Idle.Months == 0 || isStub {
+		return nil
+	}
+	n, err := v.txn.count()
+	if err != nil {
+		return err
+	}
+	active, latest := max(a.customer.CreatedAt, slices.Max(append(idle.standing, 0))), max(idle.latest, a.customer.CreatedAt)
+	for i := range h.all {
+		s := &h.all[i]
+		if s.shareIn(a.program.Number) == nil {
+			continue
+		}
+		if latest = max(latest, s.CreatedAt, s.RegisteredAt); s.stands() {
+			active = max(active, s.CreatedAt)
+		}
+	}
+	pt := &v.txn.points
+	most := max(pt.idleEnd(a, latest), (v.txn.dayOf(n.Latest) + leastNotice).end(v.txn.cfg.zone))
+	if end := a.Idle.End; end < pt.idleEnd(a, active) || end > most || !r.isDayEnd(end) {
+		v.problem("%v: vence por inactividad el %v, y debería ser entre %v y %v", r.what, end, pt.idleEnd(a, active), most)
+	}
+	if at := a.Idle.Renewed; at != 0 && (!slices.Contains(idle.credits, at) || a.Idle.End < pt.idleEnd(a, at)) {
+		v.problem("%v: sus puntos no pudieron empezar otro plazo el %v", r.what, at)
+	}
+	if at := a.Idle.Redeemed; at != 0 && !slices.Contains(idle.standing, at) || at == 0 && len(idle.standing) > 0 {
+		v.differs(r.what, ": último canje", at, slices.Max(append(idle.standing, 0)))
+	}
+	return nil
+}
