@@ -293,8 +293,19 @@ func (h *madeUp) sell(t *txn, who *shopper) (*sale, error) {
 		who.voucher = nil
 	}
 	x := who.voucher
-	if who.voucher = nil; x == nil {
-		return registerAt(t, in, "transaction.created")
+	who.voucher = nil
+	if x != nil { // its purchase may have been returned
+		var err error
+		if x, err = t.rewards.redemption(x.ID); err != nil {
+			return nil, err
+		}
+	}
+	if x == nil || x.status(t.now) != redemptionIssued {
+		s, err := registerAt(t, in, "transaction.created")
+		if err == nil && len(s.Given) > 0 {
+			who.voucher, err = t.rewards.redemptionAt(s.Given[0].Redemption)
+		}
+		return s, err
 	}
 	if off := x.Effect.Amount; in.Total > off {
 		in.Total -= off
@@ -336,11 +347,11 @@ func (who *shopper) giveBack(t *txn, total decimal, items []item) error {
 // thief is who undoes more sales than the others, and gives points to a friend.
 func (h *madeUp) thief() id { return h.staff[len(h.staff)-1] }
 
-// redeem lets a shopper have a reward now and then. A full stamp card is always one.
+// redeem lets a shopper have a reward now and then. A full stamp card redeems itself.
 func (h *madeUp) redeem(t *txn, who *shopper) error {
 	for _, reward := range t.cfg.Rewards {
 		p := t.cfg.programKey(reward.Program)
-		if p.Default && (h.rand.IntN(4) > 0 || who.voucher != nil) {
+		if reward.AutoIssue || p.Default && (h.rand.IntN(4) > 0 || who.voucher != nil) {
 			continue
 		}
 		x, err := t.rewards.redeem(who.member, reward.ID, "", nil)
