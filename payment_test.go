@@ -349,6 +349,28 @@ func TestHoldNotice(t *testing.T) {
 	same(t, "points announced", told, []decimal{dec("50"), dec("100")})
 }
 
+// TestHoldNoticeOfDebt: what comes back and a debt takes is not announced.
+func TestHoldNoticeOfDebt(t *testing.T) {
+	t.Parallel()
+	for held, want := range map[string][]decimal{"50": nil, "100": {dec("40")}} {
+		s := newShop(t, setup{program: `"negativeBalance":"Debt","rules":[` + onePer1 + `]`})
+		ana := s.customer("ana")
+		s.add(ana, held, s.clock+noticeTime+60*60*1000)
+		s.hold(ana, held, 2*60*60, "")
+		sold := s.buy(ana, "60")
+		_, err := s.deduct(ana, "60")
+		s.ok(err)
+		s.bring(sold, "60")
+		s.pass(3 * time.Hour)
+		s.swept()
+		var told []decimal
+		for _, e := range s.feed(0, eventKinds[eventPointsExpiring].name) {
+			told = append(told, e.Data.(expiringEvent).Amount)
+		}
+		same(t, "points announced of "+held, told, want)
+	}
+}
+
 // TestHoldOfManyLots: an Expiration names no more lots than others do.
 func TestHoldOfManyLots(t *testing.T) {
 	t.Parallel()
