@@ -85,7 +85,6 @@ type modelHold struct {
 
 type modelPurchase struct {
 	date                                        date
-	at                                          instant
 	total, earned, returned, reversed, unearned decimal
 
 	paid, back decimal // points
