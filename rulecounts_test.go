@@ -86,10 +86,10 @@ func TestRuleLivesChanged(t *testing.T) {
 // TestBudgetOfOtherDecimals: what is left of a budget is given as points that the program has.
 func TestBudgetOfOtherDecimals(t *testing.T) {
 	t.Parallel()
-	s := newShop(t, setup{program: `"pointsDecimals":1,"rules":[{"key":"a","name":"a","budget":1.5,"per":{"amount":1,"points":1}}]`})
+	s := newShop(t, setup{program: `"pointsDecimals":1,"rounding":"Ceil","rules":[{"key":"a","name":"a","budget":1.5,"per":{"amount":1,"points":1}}]`})
 	ana := s.customer("ana")
 	s.buy(ana, "0.3")
-	s.apply(setup{program: `"pointsDecimals":0,"rules":[{"key":"a","name":"a","budget":2,"per":{"amount":1,"points":1}}]`}.document())
+	s.apply(setup{program: `"pointsDecimals":0,"rounding":"Ceil","rules":[{"key":"a","name":"a","budget":2,"per":{"amount":1,"points":1}}]`}.document())
 	if got := s.buy(ana, "5").Earned; got != decimalOf(1) {
 		t.Errorf("%s of the 1.7 that are left, want 1", got)
 	}
