@@ -230,7 +230,7 @@ type rule struct {
 	FirstPurchase        bool       `json:"firstPurchase,omitempty"`
 	MaxPerCustomerPerDay int        `json:"maxPerCustomerPerDay,omitempty"`
 	MaxPerCustomer       int        `json:"maxPerCustomer,omitempty"` // in a life; 0: no limit
-	Every                int        `json:"every,omitempty"`          // on each so manieth purchase that meets the rest; 0: on all
+	Every                int        `json:"every,omitempty"`          // 10: on the 10th, 20th … purchase that meets the rest; 0: on all
 
 	// Labels are values by the name of a label: the sale has one of them of each name.
 	Labels map[string][]string `json:"labels,omitempty"`

@@ -443,8 +443,7 @@ func (ck *checker) ruleLabels(path string, asked map[string][]string) {
 	for _, name := range names {
 		at := path + "." + name
 		ck.require(isLabelText(name, maxLabelName), at, "su nombre debe tener de 1 a %d caracteres, sin espacios al principio ni al final", maxLabelName)
-		panels := strings.Contains(name, labelMark)
-		ck.require(!panels, at, "no puede tener «: »")
+		ck.require(!strings.Contains(name, labelMark), at, "no puede tener «: »")
 		ck.require(name == names[slices.IndexFunc(names, func(o string) bool { return strings.EqualFold(o, name) })], at, "se repite con otras mayúsculas")
 		ck.require(len(asked[name]) > 0, at, "hace falta al menos un valor")
 		for i, value := range asked[name] {

@@ -7,8 +7,8 @@ import (
 
 // Erasing a customer takes away all that is personal, in one transaction (contract §12):
 // contact, names, date of birth, attributes and externalId, the comments of its movements,
-// sales and redemptions, the labels of its sales, and all entries in indexes. Amounts, points and the ledger stay,
-// and so do the names of staff.
+// sales and redemptions, the labels of its sales, and all entries in indexes. Amounts, points and
+// the ledger stay, and so do the names of staff.
 //
 // What must not change is not changed: a movement loses its comment and keeps the comment's
 // hash, which is all that the chain of the ledger covers (comments.go).

@@ -368,18 +368,23 @@ func (ms *mergesTxn) addCount(part byte, e Entry, k key) error {
 		return ms.t.putUint(k, n+uintIn(e.Value))
 	}
 	if part == partRuleLife {
-		return ms.addLife(e, k)
+		return addRecord(ms.t, e, k, ruleLife.plus)
 	}
-	more, err := decodeEntry[ruleUse](e)
+	return addRecord(ms.t, e, k, ruleUse.plus)
+}
+
+// addRecord adds the record of an entry to the one at k, if there is one.
+func addRecord[T any, P recordPointer[T]](t *txn, e Entry, k key, plus func(more, own T) T) error {
+	more, err := decodeEntry[T, P](e)
 	if err != nil {
 		return err
 	}
-	n, err := get[ruleUse](ms.t.Tx, k)
+	own, err := get[T, P](t.Tx, k)
 	if err != nil {
 		return err
 	}
-	if n != nil {
-		more.Times += n.Times
+	if own != nil {
+		*more = plus(*more, *own)
 	}
-	return ms.t.put(k, more)
+	return t.put(k, P(more))
 }

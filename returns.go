@@ -304,8 +304,7 @@ func (s *sale) shouldReturn(p *program, v *saleShare) decimal {
 }
 
 // unlinkedTargets sets what an unlinked return should take back in each program: what
-// the `per` rules would give for what is returned; not those that give on each so manieth
-// purchase.
+// the `per` rules would give for what is returned; not those with `every`.
 func (sa *salesTxn) unlinkedTargets(s *sale, list []affectedAccount) error {
 	own := list[0].account
 	for i := range list {

@@ -51,6 +51,8 @@ func (v *ruleCount) life() (l ruleLife) {
 	return l
 }
 
+func (u ruleUse) plus(o ruleUse) ruleUse { return ruleUse{u.Times + o.Times} }
+
 func (l ruleLife) plus(o ruleLife) ruleLife {
 	return ruleLife{l.Uses + o.Uses, l.Turns + o.Turns, l.Given + o.Given}
 }
@@ -281,20 +283,4 @@ func budgetUsed(tx Tx, org, program uint32, rule string) (decimal, error) {
 		return 0, err
 	}
 	return b.Used, nil
-}
-
-// addLife adds the life of a merged customer, in an entry, to that of its survivor at k.
-func (ms *mergesTxn) addLife(e Entry, k key) error {
-	l, err := decodeEntry[ruleLife](e)
-	if err != nil {
-		return err
-	}
-	own, err := get[ruleLife](ms.t.Tx, k)
-	if err != nil {
-		return err
-	}
-	if own != nil {
-		*l = l.plus(*own)
-	}
-	return ms.t.put(k, l)
 }

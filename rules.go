@@ -418,8 +418,8 @@ type ruleLife struct {
 	Given uint64 // with every: of how many of these purchases it has given the last
 }
 
-// isTurn reports whether the customer's next purchase that meets the other conditions is one of
-// each so many, and has not been given for: others may have been returned since.
+// isTurn reports whether the customer's next purchase that meets the other conditions is the 10th,
+// 20th … if every is 10, and has not been given for: others may have been returned since.
 func (l ruleLife) isTurn(every int) bool {
 	turn := l.Turns + 1
 	return turn%uint64(every) == 0 && turn > l.Given

@@ -94,8 +94,8 @@ func (rw *rewardsTxn) takeVouchers(c *customer, s *sale, original *id, restore b
 		if given.Redemption == 0 || before {
 			continue
 		}
-		stands, err := rw.giftStands(c, purchase, given)
-		if err == nil && (whole || !stands) {
+		brought, err := rw.stillBrought(c, purchase, given)
+		if err == nil && (whole || !brought) {
 			err = rw.undoIf(c, given.Redemption, redemptionIssued)
 		}
 		if err != nil {
@@ -114,10 +114,10 @@ func (rw *rewardsTxn) undoIf(c *customer, seq uint64, status string) error {
 	return rw.undoRedemption(c, x)
 }
 
-// giftStands reports whether what a return leaves of a purchase still has what brought a voucher:
+// stillBrought reports whether what a return leaves of a purchase still has what brought a voucher:
 // for a rule the least amount, items and pieces that it asks for, and for one that redeemed itself
 // points enough to take back.
-func (rw *rewardsTxn) giftStands(c *customer, purchase *sale, given givenVoucher) (bool, error) {
+func (rw *rewardsTxn) stillBrought(c *customer, purchase *sale, given givenVoucher) (bool, error) {
 	p, v := rw.t.cfg.programNumber(given.Program), purchase.shareIn(given.Program)
 	if p == nil || v == nil {
 		return true, nil

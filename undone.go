@@ -6,9 +6,8 @@ import (
 )
 
 // A purchase that is returned whole no longer counts (contract §19) for first purchases, daily
-// maximums, the moment of the last purchase and inactivity, and another purchase may have its
-// externalId.
-// Totals and statistics keep it.
+// maximums, lives of rules, the moment of the last purchase and inactivity, and another purchase
+// may have its externalId. Totals and statistics keep it.
 
 // undo gives back the limits that a purchase used up, once it is wholly returned. The store has
 // the purchase with its returns; list has the customer's accounts that it counted in.
@@ -110,8 +109,9 @@ func (v *saleShare) usedUp(ruleID id) bool {
 }
 
 // lastStanding returns when the last purchase happened that is not wholly returned, of a customer
-// and its stubs; 0 if there is none. A program restricts it to purchases that count there. It reads each chain of sales from the newest back, and stops at
-// sales that were registered before the purchase that it found had happened.
+// and its stubs; 0 if there is none. If in is not nil, only purchases that count in that program are
+// looked at. It reads each chain of sales from the newest back, and stops at sales that were
+// registered before the purchase that it found had happened.
 func (sa *salesTxn) lastStanding(c *customer, in *program) (last instant, err error) {
 	chains := []chain{c.Sales}
 	some, err := sa.t.merges.any()

@@ -301,14 +301,23 @@ func (v *verifier) notedUse(x *redemption, what subject) error {
 		v.have[tableNoted].add(v.hashNumber(nil, x.Seq))
 		return nil
 	}
-	s, err := v.txn.sales.get(x.Sale)
-	if _, unknown := errors.AsType[*apiError](err); err != nil && !unknown {
+	s, err := v.saleIfAny(x.Sale)
+	if err != nil {
 		return err
 	}
 	if s == nil || x.UsedAt == 0 || !slices.Contains(s.Vouchers, x.Seq) {
 		v.problem("%v: la venta en que se usó no lo dice", what)
 	}
 	return nil
+}
+
+// saleIfAny finds a sale by its id; nil if there is none.
+func (v *verifier) saleIfAny(saleID id) (*sale, error) {
+	s, err := v.txn.sales.get(saleID)
+	if _, unknown := errors.AsType[*apiError](err); unknown {
+		return nil, nil
+	}
+	return s, err
 }
 
 // giftOf checks where a voucher says that it came from, and that only one that a rule gave cost
@@ -325,8 +334,8 @@ func (v *verifier) giftOf(x *redemption, what subject) error {
 		v.have[tableNoted].add(v.hashNumber(notedGift, x.Seq))
 		return nil
 	}
-	s, err := v.txn.sales.get(g.Sale)
-	if _, unknown := errors.AsType[*apiError](err); err != nil && !unknown {
+	s, err := v.saleIfAny(g.Sale)
+	if err != nil {
 		return err
 	}
 	if s == nil || !slices.ContainsFunc(s.Given, func(given givenVoucher) bool { return given.Redemption == x.Seq }) {
