@@ -147,6 +147,9 @@ func noteApplied(t *txn, cfg *config, changes []change) error {
 	if err != nil {
 		return err
 	}
+	if err := keepVersion(t, cfg, n.Audit+1); err != nil {
+		return err
+	}
 	if err := t.feed.emit(eventConfigurationApplied, n.Audit+1); err != nil {
 		return err
 	}
@@ -210,7 +213,7 @@ func problemsOf(raw []byte) (problems []problem, isJSON bool) {
 // the old configuration keeps its id; the others get new ids. The ids of rewards and segments are
 // derived from the key: a reward that is taken out and put back keeps its stock and limits.
 func (c *config) merge(doc *document, m *mint) *config {
-	next := &config{Number: c.Number, ID: c.ID, Organization: doc.Organization, NextProgram: max(c.NextProgram, 1)}
+	next := &config{Version: c.Version + 1, Number: c.Number, ID: c.ID, Organization: doc.Organization, NextProgram: max(c.NextProgram, 1)}
 	if next.ID == (id{}) {
 		next.ID = m.id()
 	}

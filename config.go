@@ -17,7 +17,8 @@ import (
 // The store holds it as one JSON value, so that it is applied whole or not at
 // all. A config is never changed once it is built.
 type config struct {
-	Number       uint32       `json:"number"` // stands for the organization in keys
+	Version      uint64       `json:"version"` // counts what was applied, from 1 (versions.go)
+	Number       uint32       `json:"number"`  // stands for the organization in keys
 	ID           id           `json:"id"`
 	Organization organization `json:"organization"`
 	Programs     []*program   `json:"programs"`
@@ -364,9 +365,12 @@ func parseConfig(raw []byte) (*config, error) {
 	return c, nil
 }
 
+// stored is the stored form.
+func (c *config) stored() ([]byte, error) { return json.Marshal(c) }
+
 // saveConfig writes the stored form.
 func saveConfig(tx Tx, c *config) error {
-	value, err := json.Marshal(c)
+	value, err := c.stored()
 	if err != nil {
 		return err
 	}

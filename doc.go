@@ -156,6 +156,7 @@
 //	leases.go            which of several servers does what one has to do
 //	config.go            an organization's configuration
 //	creator.go           who made a record
+//	versions.go          the configurations that were applied
 //
 // Statistics:
 //

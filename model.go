@@ -97,6 +97,7 @@ const (
 	tableHolds
 	tableRuleLives
 	tableRuleBudgets
+	tableConfigVersions
 	manyTables
 )
 
@@ -191,6 +192,7 @@ var tables = [manyTables]struct {
 	tableHolds:                 {"O org hold", "hold", primary},                             // points set aside (holds.go)
 	tableRuleLives:             {"c org cust 10 prog rule", "rule in a customer's life", 0}, // how often the customer used it in all (rulecounts.go)
 	tableRuleBudgets:           {"C org prog rule", "budget of a rule", 0},                  // what it gave (rulecounts.go)
+	tableConfigVersions:        {"f org version", "version of the configuration", primary},  // each that was applied, compressed (versions.go)
 }
 
 // keyWidths gives the width of each part of a key in bytes; 0 means text. Text ends
@@ -198,7 +200,7 @@ var tables = [manyTables]struct {
 var keyWidths = map[string]int{
 	"date": 1, "field": 1, "kind": 1, "level": 1, "month": 1, "part": 1, "span": 1, "state": 1, "status": 1,
 	"block": 4, "day": 4, "group": 4, "org": 4, "prog": 4,
-	"due": 8, "end": 8, "expiry": 8, "from": 8, "n": 8, "number": 8, "seq": 8, "slice": 8, "slot": 8, "time": 8, // times are milliseconds
+	"due": 8, "end": 8, "expiry": 8, "from": 8, "n": 8, "number": 8, "seq": 8, "slice": 8, "slot": 8, "time": 8, "version": 8, // times are milliseconds
 	"cust": 16, "hash(16)": 16, "id": 16, "keyID": 16, "name": 16, "purse": 16, "reward": 16, "user": 16, "hold": 16, "invitation": 16, "hash(32)": 32,
 	"code": 0, "email": 0, "gram": 0, "hook": 0, "rule": 0, "slug": 0, "tier": 0, "value": 0,
 }

@@ -16,7 +16,8 @@ import (
 //
 // Version 11 is the first that is released. Since then:
 //
-//	12  payments with points: sales, tallies; holds: tables, accounts, movements; labels of sales
+//	12  payments with points: sales, tallies; holds: tables, accounts, movements; labels of sales;
+//	    versions of the configuration
 //
 // A change of a key, a record or a size comes with the next version:
 //
@@ -39,11 +40,30 @@ type migration func(tx Tx, part uint32, from key) (next key, err error)
 
 // theMigrations lists the migrations from each released version to the next, the last one
 // to schemaVersion. So there are as many as versions before this one that can be opened.
-func theMigrations() []migration { return []migration{nothingChanges} }
+func theMigrations() []migration { return []migration{firstVersions} }
 
-// nothingChanges is the migration to a version that adds optional fields and tables alone: what
-// the version before wrote is as this one would have written it.
-func nothingChanges(Tx, uint32, key) (key, error) { return nil, nil }
+// firstVersions is the migration to version 12, which adds optional fields and tables. What version
+// 11 wrote is as this one would have written it, but that the configuration has no version yet: it
+// becomes the first one.
+func firstVersions(tx Tx, part uint32, _ key) (key, error) {
+	if part == 0 {
+		return nil, nil
+	}
+	k := newKey('o').byte('c').u32(part)
+	raw, ok, err := tx.Get(k)
+	if err != nil || !ok {
+		return nil, err
+	}
+	if len(raw) == 0 || raw[0] != '{' {
+		return nil, unreadable(k)
+	}
+	raw = slices.Concat([]byte(`{"version":1,`), raw[1:])
+	v := configVersion{By: creator{Type: bySystem}, Packed: deflated(raw)}
+	if err := tx.Put(versionKey(part, 1), appendRecord(nil, &v)); err != nil {
+		return nil, err
+	}
+	return nil, tx.Put(k, raw)
+}
 
 // A schemaError says that a file has another schema than this sello's.
 type schemaError struct {

@@ -99,7 +99,7 @@ func newEventData(t *txn, e *event) (any, error) {
 		cust, err := t.customers.idAt(e.Refs[0])
 		return tierEvent{cust, t.cfg.programNumber(uint32(e.Refs[1])).ID, e.From, e.To}, err
 	case eventConfigurationApplied:
-		return appliedEvent{e.Refs[0]}, nil
+		return newAppliedEvent(t, e.Refs[0])
 	}
 	return nil, fmt.Errorf("event %d: kind %d", e.Seq, e.Kind)
 }
@@ -151,5 +151,14 @@ type tierEvent struct {
 }
 
 type appliedEvent struct {
-	AuditSeq uint64 `json:"auditSeq"` // seq of the entry in GET /audit; the first, if it takes several
+	AuditSeq uint64  `json:"auditSeq"` // seq of the entry in GET /audit; the first, if it takes several
+	Version  *uint64 `json:"version"`  // null: before versions were kept
+}
+
+func newAppliedEvent(t *txn, auditSeq uint64) (appliedEvent, error) {
+	version, err := versionOf(t, auditSeq)
+	if version == 0 {
+		return appliedEvent{AuditSeq: auditSeq}, err
+	}
+	return appliedEvent{auditSeq, &version}, err
 }

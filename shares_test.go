@@ -336,7 +336,7 @@ func TestProgramForAllCosts(t *testing.T) {
 		s.apply(after)
 		ofCustomers := func(list memTx) (kept memTx) {
 			for _, e := range list {
-				if !strings.ContainsRune("oABFn", rune(e.Key[0])) { // configuration, audit log, events, counters
+				if !strings.ContainsRune("ofABFn", rune(e.Key[0])) { // configuration and its versions, audit log, events, counters
 					kept = append(kept, e)
 				}
 			}

@@ -279,6 +279,7 @@ var tableWords = [manyTables]string{
 	tableHolds:                 "retenciones",
 	tableRuleLives:             "usos de reglas en total",
 	tableRuleBudgets:           "presupuestos de reglas",
+	tableConfigVersions:        "versiones de la configuración",
 	tableIdentities:            "identidades",
 	tableMovements:             "movimientos",
 	tableDue:                   "cambios por venir",
