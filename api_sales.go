@@ -42,18 +42,23 @@ func (r *request) saleFilter() (f saleFilter) {
 }
 
 func getTransaction(r *request) action {
+	explain := r.flag("explain")
 	return func(t *txn) (any, error) {
 		s, err := t.sales.get(r.pathID("transactionId"))
 		if err != nil {
 			return nil, err
 		}
-		return newSaleShape(t, s)
+		shape, err := newSaleShape(t, s)
+		if err == nil && explain {
+			shape.Explanation, err = newExplanation(t, s)
+		}
+		return shape, err
 	}
 }
 
 func registerTransaction(r *request) action {
 	in := r.saleFields()
-	r.dryRun = r.flag("dryRun")
+	r.dryRun, in.Explain = r.flag("dryRun"), r.flag("explain")
 	if k, ok := r.saleRetry(in, r.body); ok {
 		r.retries = append(r.retries, k)
 	}
@@ -177,14 +182,18 @@ func registerOrRepeat(t *txn, in newSale, dryRun bool) (shape saleShape, known b
 		return shape, false, err
 	}
 	if s != nil {
-		shape, err = newSaleShape(t, s)
+		if shape, err = newSaleShape(t, s); err == nil && in.Explain {
+			shape.Explanation, err = newExplanation(t, s)
+		}
 		return shape, true, err
 	}
 	s, c, err := t.sales.register(in)
 	if err != nil {
 		return shape, false, err
 	}
-	shape, err = newSaleShapeFor(t, s, c)
+	if shape, err = newSaleShapeFor(t, s, c); err == nil && in.Explain {
+		shape.Explanation, err = newExplanation(t, s)
+	}
 	if dryRun {
 		shape.ID = nil
 		if shape.Payment != nil {
@@ -246,6 +255,11 @@ func (v batchShape) appendJSON(b []byte) []byte {
 func registerBatch(r *request) action {
 	rows := r.batchRows()
 	r.dryRun, r.more = r.flag("dryRun"), int32(max(len(rows)-1, 0))
+	if r.flag("explain") {
+		for i := range rows {
+			rows[i].in.Explain = true
+		}
+	}
 	return func(t *txn) (any, error) {
 		results := make([]batchResult, len(rows))
 		rehearsed := map[[16]byte]rehearsedSale{}

@@ -229,6 +229,7 @@
 //	sales.go             purchases
 //	shares.go            what a sale does in each program
 //	rulecounts.go        how often rules were used, and what they gave of their budgets
+//	explanation.go       why a purchase earned what it did
 //	payment.go           points that pay for a purchase
 //	latesales.go         sales that come later than they happened
 //	uniquesales.go       sales that a till sends again
@@ -280,10 +281,19 @@
 //
 //	rooms.go             the parts of a transaction
 //
+// # Words
+//
+// What the API and the panel say of rules and numbers.
+//
+//	format.go            numbers, money and moments as people write them
+//	texts.go             texts in Spanish and English
+//	rulewords.go         rules, segments and programs as sentences
+//
 // # The way of a request
 //
 //	limits.go            limits of API keys
 //	shapes.go            the shapes of answers
+//	shapes_reasons.go    why a purchase earned what it did
 //	shapes_sales.go      those of sales
 //	shapes_customers.go  those of customers
 //	shapes_events.go     those of events
@@ -352,13 +362,11 @@
 //
 // # The panel
 //
-//	format.go            numbers, money and moments as people write them
 //	amounts.go           amounts as people type them
 //	chart.go             pictures of figures
 //	brand.go             an organization's colour, and what can be read on it
 //	panelassets.go       what pages load: stylesheet, script, colour, icons
 //	paneladdress.go      the one address of the panel, and its cookie
-//	texts.go             texts in Spanish and English
 //	textserrors.go       texts of errors and fields
 //	documenttexts.go     faults and warnings of documents, and faults of fields, in English
 //	panelerrors.go       what is wrong, in words for people
@@ -382,7 +390,6 @@
 //	panelredemptions.go  redemptions
 //	paneledits.go        forms that change the configuration
 //	paneldiff.go         what they would change
-//	rulewords.go         rules, segments and programs as sentences
 //	panelrewards.go      rewards
 //	panelrules.go        programs, and their rules
 //	panelsegments.go     segments

@@ -19,6 +19,12 @@ type format struct {
 	now      instant
 }
 
+// formatOf is how the people of an organization write, in a language. It knows no present moment.
+func formatOf(cfg *config, language string) *format {
+	o := &cfg.Organization
+	return &format{country: o.Profile.Country, language: language, currency: o.Settings.Currency, zone: cfg.zone}
+}
+
 // nbsp keeps a number and what belongs to it on one line.
 const nbsp = "\u00a0"
 

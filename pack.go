@@ -51,6 +51,8 @@ var packedWords = []string{
 	"payment", "amountDue", "holdId",
 
 	"labels", "issued", "reason", "givenBy",
+
+	"explanation", "rules", "applied", "reasons", "steps", "step", "multiplier", "mode",
 }
 
 var packedPlaces = func() map[string]byte {

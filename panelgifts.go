@@ -38,15 +38,6 @@ func (f *pageData) Gifts(s saleShape) (list []string) {
 	return list
 }
 
-// notGiven says why a reward could not be given.
-func notGiven(lang language, reason string) string {
-	name := "reason." + reason
-	if lang.has(name + ".any") {
-		name += ".any"
-	}
-	return tr(lang, name)
-}
-
 // RuleGave is what a rule gave a sale: points, or a voucher.
 func (f *pageData) RuleGave(r ruleShare) string {
 	switch {

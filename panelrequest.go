@@ -403,11 +403,11 @@ func withToken(path, token string) string {
 
 // format is how the page writes and reads numbers and dates.
 func (v *panelRequest) format() *format {
-	f := &format{language: v.lang.code, zone: time.UTC, now: v.request.now}
+	f := &format{language: v.lang.code, zone: time.UTC}
 	if v.cfg != nil {
-		o := &v.cfg.Organization
-		f.country, f.currency, f.zone = o.Profile.Country, o.Settings.Currency, v.cfg.zone
+		f = formatOf(v.cfg, v.lang.code)
 	}
+	f.now = v.request.now
 	return f
 }
 

@@ -57,6 +57,9 @@ var payTermsMember = formMember{name: "payment", kind: madeMember, make: func(v 
 	return literal
 }}
 
+// wordingOf is how a page writes the rules of a configuration.
+func wordingOf(v *panelRequest, cfg *config) *ruleWording { return wordingIn(cfg, v.format(), v.lang) }
+
 // askedLabelsMember is the labels that a rule asks for, one on each line: pago: efectivo. Lines with
 // one name are values of it.
 var askedLabelsMember = formMember{name: "labels", kind: madeMember, make: blankOr(func(_ *panelRequest, _, text string) string {

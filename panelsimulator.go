@@ -16,22 +16,26 @@ var simulatorForm = panelForm{
 	handle:  simulateSale,
 }
 
-// A simulation is what a sale would do, and what each rule says to it.
+// A simulation is what a sale would do, and why.
 type simulation struct {
-	sale     saleShape
-	verdicts []ruleVerdict
+	sale saleShape
+	why  []programReasons
 }
 
-// simulateSale registers a sale, and asks the rules before.
+// simulateSale registers a sale.
 func simulateSale(r *request) action {
-	in, sell := r.saleFields(), registerTransaction(r)
+	in := r.saleFields()
 	return func(t *txn) (any, error) {
-		verdicts, err := t.sales.verdicts(in)
+		s, c, err := t.sales.register(in)
 		if err != nil {
 			return nil, err
 		}
-		sold, err := resultOf[saleShape](t, sell)
-		return simulation{sold, verdicts}, err
+		shape, err := newSaleShapeFor(t, s, c)
+		if err != nil {
+			return nil, err
+		}
+		why, _, err := t.sales.reasonsFor(s)
+		return simulation{shape, why}, err
 	}
 }
 
@@ -140,48 +144,19 @@ func (v *panelRequest) simulate(t *txn, view *simulatorView, asked bool) error {
 // tell puts a simulation into words.
 func (view *simulatorView) tell(w *ruleWording, s simulation) {
 	view.Done, view.Sale = true, s.sale
-	for _, d := range s.verdicts {
-		row := simulatedRule{Name: d.rule.Name, Sentence: w.rule(d.rule), Points: s.given(d)}
-		if len(s.sale.Programs.Others) > 0 {
-			row.Program = d.program.Name
-		}
-		if gift := s.gift(d); gift.Reason != nil {
-			row.Why = append(row.Why, notGiven(w.lang, *gift.Reason))
-		} else {
-			row.Voucher = gift.Issued != nil
-		}
-		for _, c := range d.unmet {
-			row.Why = append(row.Why, w.refusal(d, c))
-		}
-		if row.Points == 0 && !row.Voucher && len(row.Why) == 0 {
-			row.Why = append(row.Why, w.say("simulator.nothing"))
-		}
-		view.Rows = append(view.Rows, row)
-	}
-}
-
-// gift is the sale's row of a rule that gives a reward; empty for others.
-func (s simulation) gift(d ruleVerdict) ruleShare {
-	for _, p := range append([]saleProgram{s.sale.Programs.Own}, s.sale.Programs.Others...) {
-		for _, r := range p.AppliedRules {
-			if p.LoyaltyProgramID == d.program.ID && r.RuleID == d.program.ruleID(d.rule) && r.Issued != nil {
-				return r
+	for _, p := range s.why {
+		for i := range p.rules {
+			r := &p.rules[i]
+			row := simulatedRule{Name: r.rule.Name, Sentence: w.rule(r.rule), Points: r.points, Voucher: r.issued}
+			if len(s.why) > 1 {
+				row.Program = p.program.Name
 			}
-		}
-	}
-	return ruleShare{}
-}
-
-// given is what the sale got by a rule.
-func (s simulation) given(d ruleVerdict) (points decimal) {
-	for _, p := range append([]saleProgram{s.sale.Programs.Own}, s.sale.Programs.Others...) {
-		for _, r := range p.AppliedRules {
-			if p.LoyaltyProgramID == d.program.ID && r.RuleID == d.program.ruleID(d.rule) {
-				points += r.Points
+			for _, why := range w.reasons(r) {
+				row.Why = append(row.Why, why.text)
 			}
+			view.Rows = append(view.Rows, row)
 		}
 	}
-	return points
 }
 
 // Gave are the rules of a simulation that give points, Silent the others.
@@ -211,7 +186,6 @@ var simulatorTexts = panelTexts{
 	"simulator.gave":               {"Las reglas que dan", "The rules that give"},
 	"simulator.silent":             {"Las que no, y por qué", "Those that do not, and why"},
 	"simulator.none":               {"Ninguna.", "None."},
-	"simulator.nothing":            {"se cumple, pero no suma ningún punto", "it holds, but adds up to no point"},
 	"simulator.balance":            {"El saldo quedaría en %s %s.", "The balance would be %s %s."},
 	"simulator.pending":            {"De ellos, %s quedarían pendientes.", "Of these, %s would be pending."},
 	"simulator.pending.one":        {"De ellos, 1 quedaría pendiente.", "Of these, 1 would be pending."},

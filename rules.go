@@ -42,6 +42,15 @@ type earning struct {
 	awards []award   // in the order of the rules; those that give neither points nor a reward are left out
 	turns  []*rule   // with every: rules of which it is one of the purchases that are counted
 	lines  []decimal // the same points by item, to the ten-thousandth; nil without items
+
+	unmet []conditionSet // by the order of the program's rules; of those that are not for purchases nothing
+	steps earningSteps
+}
+
+// earningSteps are parts of what a purchase gives: the rest is what the rules say.
+type earningSteps struct {
+	Tier     decimal // by the multiplier of the customer's tier, before rounding; to the ten-thousandth
+	Rounding decimal // to the program's decimals, and down to what a budget had left
 }
 
 // total adds up the awards.
@@ -65,37 +74,71 @@ func (e earning) total() (sum decimal) {
 // Points that belong to no item, such as a rule's flat points, are shared out among
 // the items by their amounts: a return by item takes back the item's share.
 func (p *program) earn(f facts) (_ earning, ok bool) {
-	parts := make([]fraction, len(p.Rules))
-	perLine := make([]fraction, len(f.items)+1)  // by the per rules; the last belongs to no item
-	restLine := make([]fraction, len(f.items)+1) // by the other rules
-	var turns, gifts []*rule
+	e := earning{unmet: make([]conditionSet, len(p.Rules))}
+	var gifts []*rule
+	for i := range p.Rules {
+		r := &p.Rules[i]
+		if !r.isForPurchases() {
+			continue
+		}
+		e.unmet[i] = r.unmet(&f)
+		if r.Every > 0 && e.unmet[i].without(conditionEvery) == 0 {
+			e.turns = append(e.turns, r)
+		}
+		if e.unmet[i] == 0 && r.Reward != "" {
+			gifts = append(gifts, r)
+		}
+	}
+	parts, weights := p.parts(f, e.unmet)
+	var given decimal
+	if e.awards, given, ok = p.awards(f, parts, gifts); !ok {
+		return earning{}, false
+	}
+	e.steps = p.steps(f, &e, parts, given)
+	e.lines = shareOut(given, weights, f.items)
+	return e, true
+}
+
+// parts is what each rule gives of which all conditions are met, and the same by item; the last
+// belongs to no item.
+func (p *program) parts(f facts, unmet []conditionSet) (parts, weights []fraction) {
+	parts = make([]fraction, len(p.Rules))
+	perLine := make([]fraction, len(f.items)+1) // by the per rules; the last belongs to no item
+	weights = make([]fraction, len(f.items)+1)  // by the other rules
 	added := make([]fraction, len(f.items)+1)
 	for _, multiply := range []bool{false, true} { // what the per rules give, first
 		for i := range p.Rules {
-			r := &p.Rules[i]
-			if (r.Per == nil) != multiply || !r.holds(&f) {
-				continue
+			if r := &p.Rules[i]; (r.Per == nil) == multiply && r.Reward == "" && r.isForPurchases() && unmet[i] == 0 {
+				parts[i] = r.give(f, added, perLine, weights)
 			}
-			if r.Every > 0 {
-				if turns = append(turns, r); !f.counts.inLife(r.Key).isTurn(r.Every) {
-					continue
-				}
-			}
-			if r.Reward != "" {
-				gifts = append(gifts, r)
-				continue
-			}
-			parts[i] = r.give(f, added, perLine, restLine)
 		}
 	}
-	awards, given, ok := p.awards(f, parts, gifts)
-	if !ok {
-		return earning{}, false
+	for i := range weights {
+		weights[i] = weights[i].plus(perLine[i])
 	}
-	for i := range restLine {
-		restLine[i] = restLine[i].plus(perLine[i])
+	return parts, weights
+}
+
+// steps are those of an earning, of which so much was given.
+func (p *program) steps(f facts, e *earning, parts []fraction, given decimal) (s earningSteps) {
+	exact := sumOf(parts)
+	s.Rounding = given - exact
+	if f.tier != nil && f.tier.Multiplier != nil && exact != 0 {
+		f.tier = nil
+		plain, _ := p.parts(f, e.unmet)
+		s.Tier = exact - sumOf(plain)
 	}
-	return earning{awards, turns, shareOut(given, restLine, f.items)}, true
+	return s
+}
+
+// sumOf adds up parts, to the ten-thousandth.
+func sumOf(parts []fraction) decimal {
+	var sum fraction
+	for _, part := range parts {
+		sum = sum.plus(part)
+	}
+	total, _ := sum.round(decimalPlaces, roundHalfUp) // in range: awards has seen to it
+	return total
 }
 
 // give adds what a rule gives to the lines, and returns it. Multiplier rules change perLine.
@@ -349,33 +392,43 @@ func (r *rule) matching(f *facts) (sum fraction) {
 // A condition is one that a purchase rule can have.
 type condition int
 
-// They are in the order in which they are tested: those that read the store come last.
+// The file depends on the order: another one comes last. The sets of the first seven take a byte
+// in the file, with the next seven two.
 const (
-	conditionOn condition = iota
+	conditionSKUs condition = iota
 	conditionAmount
-	conditionSKUs
-	conditionExcluded
-	conditionQuantity
-	conditionLabels
 	conditionTiers
 	conditionSegments
 	conditionDays
 	conditionHours
-	conditionDates
 	conditionFirst
+
 	conditionDaily
+	conditionDates
+	conditionLabels
+	conditionEvery // which counts the purchases that meet all others
 	conditionLife
 	conditionBudget
-	conditionEvery // which counts the purchases that meet all others
-	conditions     // how many there are
+	conditionQuantity
+
+	conditionExcluded
+	conditions // how many there are
 )
+
+// A conditionSet is a set of conditions.
+type conditionSet uint32
+
+func (s conditionSet) has(c condition) bool             { return s>>c&1 != 0 }
+func (s conditionSet) with(c condition) conditionSet    { return s | 1<<c }
+func (s conditionSet) without(c condition) conditionSet { return s &^ (1 << c) }
+
+// isForPurchases reports whether purchases run the rule; else another occasion does.
+func (r *rule) isForPurchases() bool { return r.On == onPurchase || r.On == "" }
 
 // meets reports whether a purchase meets a condition of a rule; one that the rule has not
 // is met.
 func (r *rule) meets(c condition, f *facts) bool {
 	switch c {
-	case conditionOn:
-		return r.On == onPurchase || r.On == ""
 	case conditionAmount:
 		return r.MinAmount == nil || r.amountLeft(f).minus(r.MinAmount.fraction()).sign() >= 0
 	case conditionSKUs:
@@ -425,24 +478,14 @@ func (l ruleLife) isTurn(every int) bool {
 	return turn%uint64(every) == 0 && turn > l.Given
 }
 
-// holds reports whether all conditions of a purchase rule are met but every.
-func (r *rule) holds(f *facts) bool {
-	for c := range conditionEvery {
-		if !r.meets(c, f) {
-			return false
-		}
-	}
-	return true
-}
-
-// unmet lists the conditions that a purchase does not meet.
-func (r *rule) unmet(f *facts) (list []condition) {
+// unmet are the conditions of a purchase rule that a purchase does not meet.
+func (r *rule) unmet(f *facts) (s conditionSet) {
 	for c := range conditions {
 		if !r.meets(c, f) {
-			list = append(list, c)
+			s = s.with(c)
 		}
 	}
-	return list
+	return s
 }
 
 func overlap(a, b []string) bool {

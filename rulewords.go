@@ -21,9 +21,9 @@ type ruleWording struct {
 
 func (w *ruleWording) say(name string, args ...any) string { return tr(w.lang, name, args...) }
 
-// wordingOf is how a page writes rules.
-func wordingOf(v *panelRequest, cfg *config) *ruleWording {
-	w := &ruleWording{v.format(), v.lang, map[string]string{}, map[string]string{}}
+// wordingIn writes the rules of a configuration.
+func wordingIn(cfg *config, f *format, lang language) *ruleWording {
+	w := &ruleWording{f, lang, map[string]string{}, map[string]string{}}
 	for _, r := range cfg.Rewards {
 		w.rewards[r.Key] = r.Name
 	}
@@ -220,12 +220,77 @@ func (w *ruleWording) moment(text string, end bool) string {
 	return w.Moment(at)
 }
 
-// refusal says why a rule does not run, by the condition that is not met.
-func (w *ruleWording) refusal(d ruleVerdict, c condition) string {
-	r := d.rule
+// A reason is why a rule gave nothing.
+type reason struct {
+	code string // as the API has it (contract §22)
+	text string // part of a sentence
+}
+
+// conditionCodes are the codes of conditions that are not met.
+var conditionCodes = [conditions]string{
+	conditionSKUs:     "ItemsNotMatched",
+	conditionAmount:   "AmountTooLow",
+	conditionTiers:    "TierNotMatched",
+	conditionSegments: "SegmentNotMatched",
+	conditionDays:     "DayNotMatched",
+	conditionHours:    "HourNotMatched",
+	conditionFirst:    "NotFirstPurchase",
+	conditionDaily:    "DailyLimitReached",
+	conditionDates:    "DateNotMatched",
+	conditionLabels:   "LabelsNotMatched",
+	conditionEvery:    "NotItsTurn",
+	conditionLife:     "CustomerLimitReached",
+	conditionBudget:   "BudgetSpent",
+	conditionQuantity: "QuantityTooLow",
+	conditionExcluded: "ItemsExcluded",
+}
+
+// Codes of other reasons. Those of rewards that could not be given are those of rewards.
+const (
+	reasonOccasion = "NotForPurchases"
+	reasonImported = "NotByImport"
+	reasonNoPoints = "NoPoints"
+)
+
+// reasons says why a rule gave a purchase nothing; none if it gave something.
+func (w *ruleWording) reasons(r *ruleReasons) (list []reason) {
+	switch {
+	case r.applied():
+		return nil
+	case !r.rule.isForPurchases():
+		return []reason{{reasonOccasion, w.say("refusal.on." + r.rule.On)}}
+	case r.missed != "":
+		return []reason{{r.missed, w.notGiven(r.missed)}}
+	}
+	for c := range conditions {
+		if r.Conditions.has(c) {
+			list = append(list, reason{conditionCodes[c], w.refusal(r, c)})
+		}
+	}
+	switch {
+	case len(list) > 0:
+		return list
+	case r.rule.Reward != "": // conditions are met, and nobody tried
+		return []reason{{reasonImported, w.say("refusal.import")}}
+	}
+	return []reason{{reasonNoPoints, w.say("refusal.nothing")}}
+}
+
+// notGiven says why a reward could not be given.
+func (w *ruleWording) notGiven(why string) string { return notGiven(w.lang, why) }
+
+func notGiven(lang language, why string) string {
+	name := "reason." + why
+	if lang.has(name + ".any") {
+		name += ".any"
+	}
+	return tr(lang, name)
+}
+
+// refusal says why a rule does not run, by a condition that is not met.
+func (w *ruleWording) refusal(why *ruleReasons, c condition) string {
+	r := why.rule
 	switch c {
-	case conditionOn:
-		return w.say("refusal.on." + r.On)
 	case conditionAmount:
 		return w.say("refusal.amount", w.money(*r.MinAmount))
 	case conditionSKUs:
@@ -241,13 +306,13 @@ func (w *ruleWording) refusal(d ruleVerdict, c condition) string {
 		}
 		return w.list(parts, "or")
 	case conditionTiers:
-		return w.say("refusal.tiers", w.list(r.Tiers, "or"))
+		return w.say("refusal.tiers", w.list(r.Tiers, "or"), why.tier)
 	case conditionSegments:
 		return w.say("refusal.segments", w.list(w.segmentNames(r.Segments), "or"))
 	case conditionDays:
-		return w.say("refusal.days", w.list(w.days(r.Days), "and"))
+		return w.say("refusal.days", w.list(w.days(r.Days), "and"), w.say("day."+why.sold.Weekday().String()+".one"))
 	case conditionHours:
-		return w.say("refusal.hours", r.Hours.From, r.Hours.To)
+		return w.say("refusal.hours", r.Hours.From, r.Hours.To, why.sold.Format("15:04"))
 	case conditionDates:
 		switch {
 		case r.From != "" && r.Until != "":
@@ -265,7 +330,7 @@ func (w *ruleWording) refusal(d ruleVerdict, c condition) string {
 	case conditionBudget:
 		return w.say("refusal.budget", w.points(*r.Budget))
 	}
-	return w.say("refusal.every", w.Count(d.turn), w.Count(uint64(r.Every)))
+	return w.say("refusal.every", w.Count(why.Turn), w.Count(uint64(r.Every)))
 }
 
 // segment says who is in a segment.
@@ -395,6 +460,13 @@ var ruleTexts = panelTexts{
 	"day.Friday":                {"viernes", "Fridays"},
 	"day.Saturday":              {"sábados", "Saturdays"},
 	"day.Sunday":                {"domingos", "Sundays"},
+	"day.Monday.one":            {"lunes", "Monday"},
+	"day.Tuesday.one":           {"martes", "Tuesday"},
+	"day.Wednesday.one":         {"miércoles", "Wednesday"},
+	"day.Thursday.one":          {"jueves", "Thursday"},
+	"day.Friday.one":            {"viernes", "Friday"},
+	"day.Saturday.one":          {"sábado", "Saturday"},
+	"day.Sunday.one":            {"domingo", "Sunday"},
 	"rule.days":                 {"los %s", "on %s"},
 	"rule.hours":                {"de %s a %s", "from %s to %s"},
 	"rule.between":              {"del %s al %s", "between %s and %s"},
@@ -442,10 +514,10 @@ var ruleTexts = panelTexts{
 	"refusal.on.Tier":           {"es por subir de nivel, no de compra", "it is for reaching a tier, not for a purchase"},
 	"refusal.amount":            {"la compra no llega a %s", "the purchase is below %s"},
 	"refusal.skus":              {"ningún artículo es %s", "no item is %s"},
-	"refusal.tiers":             {"solo para clientes %s", "only for %s customers"},
+	"refusal.tiers":             {"solo para clientes %s; era %s", "only for %s customers; this was a %s one"},
 	"refusal.segments":          {"solo para el segmento %s", "only for the segment %s"},
-	"refusal.days":              {"solo los %s", "only on %s"},
-	"refusal.hours":             {"solo de %s a %s", "only from %s to %s"},
+	"refusal.days":              {"solo los %s; la venta fue en %s", "only on %s; the sale was on a %s"},
+	"refusal.hours":             {"solo de %s a %s; la venta fue a %s", "only from %s to %s; the sale was at %s"},
 	"refusal.between":           {"solo del %s al %s", "only between %s and %s"},
 	"refusal.from":              {"empieza el %s", "it begins on %s"},
 	"refusal.until":             {"terminó el %s", "it ended on %s"},
@@ -456,6 +528,8 @@ var ruleTexts = panelTexts{
 	"refusal.life":              {"el cliente ya la usó las veces que puede: %s", "the customer has used it as often as possible: %s"},
 	"refusal.budget":            {"su presupuesto ya se dio: %s", "its budget has been given: %s"},
 	"refusal.every":             {"sería la compra %s, y da en una de cada %s", "it would be purchase %s, and it gives on one in %s"},
+	"refusal.nothing":           {"se cumple, pero no suma ningún punto", "it holds, but adds up to no point"},
+	"refusal.import":            {"una importación no da vales", "an import gives no vouchers"},
 	"refusal.daily":             {"ya se usó las veces de ese día: %s", "it was used as often as it may on that day: %s"},
 	"who.not":                   {"no es cierto que %s", "is not one who %s"},
 	"who.totalSpent":            {"ha gastado %s", "has spent %s"},
@@ -509,4 +583,20 @@ var ruleTexts = panelTexts{
 	"program.join.all":          {"Todos los clientes ganan en él, además de en su propio programa.", "All customers earn in it, besides their own program."},
 
 	"program.basis.CalendarYear": {"El nivel depende de %s en el año, y vale hasta el 31 de diciembre del siguiente.", "The tier follows from %s in the year, and holds to 31 December of the next."},
+}
+
+// reasonTexts say why a reward cannot be redeemed or given.
+var reasonTexts = panelTexts{
+	"reason.CustomerInactive":        {"el cliente no está activo", "the customer is not active"},
+	"reason.Inactive":                {"no está activa", "it is not active"},
+	"reason.NotYetValid":             {"todavía no vale", "it is not valid yet"},
+	"reason.NoLongerValid":           {"ya no vale", "it is no longer valid"},
+	"reason.TierRequired":            {"solo para %s", "only for %s"},
+	"reason.TierRequired.any":        {"solo para otro nivel", "only for another tier"},
+	"reason.SegmentRequired":         {"solo para otro grupo de clientes", "only for another group of customers"},
+	"reason.OutOfStock":              {"se agotó", "out of stock"},
+	"reason.LimitReached":            {"ya la canjeó las veces que puede", "redeemed as often as allowed"},
+	"reason.InsufficientBalance":     {"le faltan %s %s", "%s %s missing"},
+	"reason.InsufficientBalance.any": {"le faltan puntos", "points are missing"},
+	"reason.InsufficientBalance.one": {"le falta 1 %s", "1 %s missing"},
 }

@@ -56,6 +56,8 @@ type sale struct {
 
 	Labels saleLabels // of a purchase: what its till says of it (labels.go)
 
+	Version uint64 // of the configuration that a purchase was sold under; 0: before reasons were kept (explanation.go)
+
 	Given []givenVoucher // vouchers that a purchase gave, or that a return of all of it found (gifts.go)
 }
 
@@ -69,6 +71,7 @@ const (
 	saleLabelled = 6
 	saleCounts   = 7 // of each share
 	saleGiven    = 8
+	saleReasons  = 9 // the version, and of each share
 )
 
 // A line is what a purchase keeps about one of its items, for returns.
@@ -134,6 +137,12 @@ func (s *sale) fields(c *coder) {
 	}
 	if c.optional(saleGiven, len(s.Given) > 0) {
 		listField(c, &s.Given, (*givenVoucher).fields)
+	}
+	if c.optional(saleReasons, s.Version > 0) {
+		c.uint(&s.Version)
+		for v := range s.shares {
+			v.Reasons.fields(c)
+		}
 	}
 	if c.reading && (!s.linesMatch() || !s.paymentIsSound()) {
 		c.fail()
@@ -242,6 +251,7 @@ type newSale struct {
 	Restore    bool        // a return that leaves nothing of its purchase cancels the vouchers used in it
 	Pay        *newPayment // of a purchase: with points; nil: not with points
 	Labels     saleLabels  // of a purchase
+	Explain    bool        // the answer says why it earned what it did
 }
 
 // register records a purchase and what it earns, or a return and what it
@@ -408,6 +418,7 @@ func (sa *salesTxn) countIn(c *customer, s *sale) error {
 // takePurchase takes the points that pay, gives what the rules of each program say and adds to
 // the customer's totals. It adds the accounts in other programs to the list.
 func (sa *salesTxn) takePurchase(c *customer, s *sale, pay *newPayment, list []affectedAccount) ([]affectedAccount, error) {
+	s.Version = sa.t.cfg.Version
 	list, err := sa.otherAffected(list, c, s, nil)
 	if err != nil {
 		return nil, err

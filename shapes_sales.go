@@ -1,6 +1,9 @@
 package main
 
-import "slices"
+import (
+	"bytes"
+	"slices"
+)
 
 type saleShape struct {
 	ID                    *id          `json:"id"` // null in a dry run
@@ -33,6 +36,8 @@ type saleShape struct {
 	AmountDue decimal       `json:"amountDue"`
 
 	Labels saleLabels `json:"labels,omitempty"`
+
+	Explanation *explanation `json:"explanation,omitempty"` // where it is asked for
 }
 
 // A paymentShape is what points paid of a purchase; of a return its figures are below 0.
@@ -181,6 +186,10 @@ func (v saleShape) appendJSON(b []byte) []byte {
 	b = v.AmountDue.append(append(b, `,"amountDue":`...))
 	if len(v.Labels) > 0 {
 		b = v.Labels.appendJSON(append(b, `,"labels":`...))
+	}
+	if v.Explanation != nil {
+		text, _ := encode(v.Explanation) // texts and figures, which cannot fail
+		b = append(append(b, `,"explanation":`...), bytes.TrimSpace(text)...)
 	}
 	return append(b, '}')
 }

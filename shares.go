@@ -31,6 +31,8 @@ type saleShare struct {
 
 	Limited []uint64    // of a purchase: which of Rules counted toward a daily limit, as indexes
 	Counts  []ruleCount // of a purchase: what it counts for in lives and budgets of rules
+
+	Reasons shareReasons // of a purchase: why it earned that (explanation.go)
 }
 
 // A ruleShare is what one rule gave a sale.
@@ -63,7 +65,7 @@ type pendingRef struct {
 	AvailFrom instant
 }
 
-// fields leaves out Program, ExpiredLate, Limited and Counts.
+// fields leaves out Program, ExpiredLate, Limited, Counts and Reasons.
 func (v *saleShare) fields(c *coder) {
 	c.decimal(&v.Earned)
 	c.decimal(&v.Pending)
@@ -212,6 +214,7 @@ func (sa *salesTxn) earnings(c *customer, s *sale, total decimal, in []affectedA
 		p := &in[i]
 		var ok bool
 		p.earned, ok = p.program.earn(sa.factsOf(c, s, total, own, p))
+		p.share.Reasons = p.reasons()
 		if p.uses.err != nil {
 			return p.uses.err
 		}
@@ -230,44 +233,6 @@ func (sa *salesTxn) factsOf(c *customer, s *sale, total decimal, own *account, p
 		total: total, items: s.Items, excluded: p.program.ExcludeSKUs, labels: s.Labels, at: s.CreatedAt.time().In(sa.t.cfg.zone), tier: p.before,
 		segments: func() []string { return keysOf(sa.t.rules.segmentsOf(own)) }, first: c.Purchases == 0, counts: &p.uses,
 	}
-}
-
-// A ruleVerdict says which conditions of a rule a purchase does not meet: none, if the rule
-// runs.
-type ruleVerdict struct {
-	program *program
-	rule    *rule
-	unmet   []condition
-	turn    uint64 // with every: which of the purchases that are counted it would be
-}
-
-// verdicts are those of every rule of the programs that a purchase would count in.
-func (sa *salesTxn) verdicts(in newSale) (list []ruleVerdict, err error) {
-	c, err := sa.t.customers.get(in.Customer)
-	if err != nil {
-		return nil, err
-	}
-	s := &sale{Customer: c.ID, Type: typePurchase, Total: in.Total, Items: in.Items, Labels: in.Labels, CreatedAt: sa.t.now}
-	if in.OccurredAt != 0 {
-		s.CreatedAt = min(in.OccurredAt, sa.t.now)
-	}
-	own, err := sa.affectedAccount(c, sa.t.cfg.programNumber(c.Program), &s.saleShare)
-	if err != nil {
-		return nil, err
-	}
-	all, err := sa.otherAffected([]affectedAccount{own}, c, s, nil)
-	for i := range all {
-		p := &all[i]
-		f := sa.factsOf(c, s, s.Total, own.account, p)
-		for j := range p.program.Rules {
-			r := &p.program.Rules[j]
-			list = append(list, ruleVerdict{p.program, r, r.unmet(&f), p.uses.turn(r)})
-		}
-		if err == nil {
-			err = p.uses.err
-		}
-	}
-	return list, err
 }
 
 // giveEarned gives what a purchase earned in one program.
