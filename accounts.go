@@ -30,6 +30,7 @@ type account struct {
 	kept       bool       // it has a record
 	rose       bool       // points were earned or given that are available: more may be in reach now
 	recounting bool       // its tier may change without anybody reaching one
+	seekFall   bool       // its tier may fall sooner than was found
 	days       []dayBasis // days apart that are changed and not written yet
 	path       [4]uint64  // backs Movements.Path while it is short
 
@@ -74,6 +75,8 @@ type account struct {
 	Holds []openHold
 	// When what is available lapses for inactivity (idle.go).
 	Idle idleness
+	// When to look whether the tier falls soon; 0: never, as in the lowest tier (tierfall.go).
+	LookFall instant
 }
 
 // Tags of an account's optional fields.
@@ -85,6 +88,7 @@ const (
 	accountTold      = 5
 	accountHolds     = 6
 	accountIdle      = 7
+	accountLookFall  = 8
 )
 
 // An accountHead holds an account's figures. The account's record begins with
@@ -145,6 +149,9 @@ func (a *account) fields(c *coder) {
 	}
 	if c.optional(accountIdle, a.Idle.Months > 0) {
 		a.Idle.fields(c)
+	}
+	if c.optional(accountLookFall, a.LookFall != 0) {
+		c.instant(&a.LookFall)
 	}
 }
 
@@ -237,11 +244,7 @@ func (pt *pointsTxn) ownTier(c *customer) (*tier, error) {
 // saveAccount writes the account. It also moves the account's due entry and the
 // customer's place in the counts of tiers, where these changed.
 func (pt *pointsTxn) saveAccount(a *account) error {
-	counted := ""
-	if a.isCounted() {
-		current, _ := a.tier()
-		counted = current.name()
-	}
+	counted := a.counted()
 	if err := pt.t.stats.moveTier(a.program.Number, a.Tier, counted); err != nil {
 		return err
 	}
@@ -249,10 +252,15 @@ func (pt *pointsTxn) saveAccount(a *account) error {
 		return err
 	}
 	pt.noteRisen(a, counted)
-	a.Tier = counted
 	if err := pt.saveDays(a); err != nil {
 		return err
 	}
+	if a.seekFall || a.Tier != counted || a.LookFall == 0 && a.canFall() {
+		if err := pt.seekFallNow(a, counted); err != nil {
+			return err
+		}
+	}
+	a.Tier = counted
 	if a.lookDue || a.Idle.Months > 0 {
 		var err error
 		if a.nextDue, err = pt.firstDue(a, a.Told); err != nil {
@@ -283,6 +291,15 @@ func (a *account) isCounted() bool {
 	return !a.customer.hidden() && (a.isOwn() || a.program.Join == joinAll)
 }
 
+// counted is the tier that counts the account's customer; "" if none does.
+func (a *account) counted() string {
+	if !a.isCounted() {
+		return ""
+	}
+	current, _ := a.tier()
+	return current.name()
+}
+
 // dueAt notes that the account changes by itself at a moment. notDueAt notes that
 // one thing which was due at a moment is gone.
 
@@ -302,8 +319,8 @@ func (pt *pointsTxn) dueKey(a *account, due instant) key {
 const dueOrg = 1 + 8
 
 // firstDue finds the first moment at which a lot or a hold expires, a pending lot becomes
-// available, what is available lapses or a day leaves the tier window, or a notice after a given
-// one (notices.go).
+// available, what is available lapses, a day leaves the tier window or a fall of the tier is looked
+// for, or a notice after a given one (notices.go).
 func (pt *pointsTxn) firstDue(a *account, after instant) (instant, error) {
 	due, err := pt.firstNotice(a, after)
 	if err != nil {
@@ -319,7 +336,7 @@ func (pt *pointsTxn) firstDue(a *account, after instant) (instant, error) {
 		}
 	}
 	leaves, err := pt.windowLeaves(a)
-	return min(due, leaves, a.holdEnds(), a.lapses()), err
+	return min(due, leaves, a.holdEnds(), a.lapses(), a.looksForFall()), err
 }
 
 func instantIn(k []byte) instant { return instant(uintIn(k) ^ 1<<63) }

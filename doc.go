@@ -216,6 +216,7 @@
 //	holds.go             points that are set aside for a while
 //	carriedover.go       opening balances and historic points from another system
 //	tiers.go             the levels that customers reach
+//	tierfall.go          when they fall from them
 //
 // Rules:
 //

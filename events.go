@@ -48,6 +48,7 @@ const (
 	eventConfigurationApplied
 	eventPointsHeld
 	eventPointsReleased
+	eventTierExpiring
 	manyEventKinds
 )
 
@@ -76,6 +77,7 @@ var eventKinds = [manyEventKinds]struct {
 	eventConfigurationApplied: {"configuration.applied", 1}, // sequence of its first entry in the audit log
 	eventPointsHeld:           {"points.held", 2},           // the hold's id, in two halves
 	eventPointsReleased:       {"points.released", 2},       // the same
+	eventTierExpiring:         {"tier.expiring", 3},         // numbers of the customer and the program, moment of the fall; two texts: from, to
 }
 
 // eventTypes lists the types of events.
@@ -92,7 +94,7 @@ type event struct {
 	At       instant // of its transaction
 	Kind     eventKind
 	Refs     [4]uint64
-	From, To string // of tier.changed
+	From, To string // of tier.changed and tier.expiring
 }
 
 // matchesEvent reports whether a pattern names a type: all of it, or its first part and an
@@ -144,9 +146,9 @@ func (f *feedTxn) emit(kind eventKind, refs ...uint64) error {
 	return nil
 }
 
-// emitTier adds tier.changed, of the customer and the program with these numbers.
-func (f *feedTxn) emitTier(customer, program uint64, from, to string) error {
-	if err := f.emit(eventTierChanged, customer, program); err != nil {
+// emitTier adds an event that has two tiers.
+func (f *feedTxn) emitTier(kind eventKind, from, to string, refs ...uint64) error {
+	if err := f.emit(kind, refs...); err != nil {
 		return err
 	}
 	c := coder{reader: reader{b: f.pending.text}}
@@ -195,7 +197,7 @@ func (e *event) fields(c *coder) {
 	for i := range eventKinds[e.Kind].refs {
 		c.uint(&e.Refs[i])
 	}
-	if e.Kind == eventTierChanged {
+	if e.Kind == eventTierChanged || e.Kind == eventTierExpiring {
 		c.text(&e.From)
 		c.text(&e.To)
 	}

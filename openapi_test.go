@@ -424,6 +424,7 @@ var eventDataTypes = map[string]reflect.Type{
 	"redemption.cancelled":  reflect.TypeFor[redemptionShape](),
 	"redemption.expired":    reflect.TypeFor[redemptionShape](),
 	"tier.changed":          reflect.TypeFor[tierEvent](),
+	"tier.expiring":         reflect.TypeFor[tierExpiringEvent](),
 	"configuration.applied": reflect.TypeFor[appliedEvent](),
 	"webhook.test":          reflect.TypeFor[struct{}](), // of webhooks alone
 }

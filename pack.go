@@ -53,6 +53,7 @@ var packedWords = []string{
 	"labels", "issued", "reason", "givenBy",
 
 	"explanation", "rules", "applied", "reasons", "steps", "step", "multiplier", "mode",
+	"tierProgress", "metric", "value", "missing", "fallsAt", "fallsTo", "PointsEarned",
 }
 
 var packedPlaces = func() map[string]byte {

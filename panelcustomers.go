@@ -592,6 +592,7 @@ var customerTexts = panelTexts{
 	"customer.sales":              {"Últimas ventas", "Latest sales"},
 	"customer.redemptions":        {"Últimos canjes", "Latest redemptions"},
 	"customer.segments":           {"Segmentos", "Segments"},
+	"customer.falls":              {"Baja a %s el %s si no compra más", "Falls to %s on %s without more purchases"},
 	"customer.since":              {"Cliente desde", "Customer since"},
 	"customer.spent":              {"Gastado", "Spent"},
 	"customer.purchases":          {"Compras", "Purchases"},
@@ -661,6 +662,14 @@ func (f *pageData) Person(c *customerDetail) [][]control {
 		{f.Field("phoneNumber", "field.phoneNumber", "tel", f.Text(c.PhoneNumber)), f.Field("email", "field.email", "text", f.Text(c.Email))},
 		{f.Field("birthDate", "field.birthDate", "text", f.Text(c.BirthDate)), f.Field("externalId", "field.externalId", "text", f.Text(c.ExternalID))},
 	}
+}
+
+// Falls says when a tier falls by itself; "" if it does not.
+func (f *pageData) Falls(v *tierProgress) string {
+	if v == nil || v.FallsTo == nil {
+		return ""
+	}
+	return f.T("customer.falls", *v.FallsTo, f.LongDay(dayOf(v.FallsAt, f.zone)))
 }
 
 // Known is a text, or a dash.

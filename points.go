@@ -120,6 +120,9 @@ func (pt *pointsTxn) settle(a *account) error {
 	if err := pt.shrinkWindow(a, pt.t.now); err != nil {
 		return err
 	}
+	if err := pt.tellFall(a); err != nil {
+		return err
+	}
 	if err := pt.tellExpiring(a); err != nil {
 		return err
 	}

@@ -78,6 +78,7 @@ type customerDetail struct {
 	TierName          *string           `json:"tierName"`
 	NextTierName      *string           `json:"nextTierName"`
 	PointsToNextTier  *decimal          `json:"pointsToNextTier"`
+	TierProgress      *tierProgress     `json:"tierProgress"`
 	CurrencyID        id                `json:"currencyId"`
 	Balance           decimal           `json:"balance"`
 	PendingBalance    decimal           `json:"pendingBalance"`
@@ -94,16 +95,45 @@ type customerDetail struct {
 
 // A customerProgram is what a customer has in one program.
 type customerProgram struct {
-	LoyaltyProgramID id      `json:"loyaltyProgramId"`
-	TierName         *string `json:"tierName"`
-	Balance          decimal `json:"balance"`
-	PendingBalance   decimal `json:"pendingBalance"`
-	LifetimePoints   decimal `json:"lifetimePoints"`
+	LoyaltyProgramID id            `json:"loyaltyProgramId"`
+	TierName         *string       `json:"tierName"`
+	TierProgress     *tierProgress `json:"tierProgress"`
+	Balance          decimal       `json:"balance"`
+	PendingBalance   decimal       `json:"pendingBalance"`
+	LifetimePoints   decimal       `json:"lifetimePoints"`
 }
 
-func newCustomerProgram(a *account) customerProgram {
+func newCustomerProgram(t *txn, a *account) (customerProgram, error) {
 	current, _ := a.tier()
-	return customerProgram{a.program.ID, current.nameOrNull(), a.Balance, a.Pending, a.Lifetime}
+	progress, err := newTierProgress(t, a)
+	return customerProgram{a.program.ID, current.nameOrNull(), progress, a.Balance, a.Pending, a.Lifetime}, err
+}
+
+// A tierProgress is how far a customer is from the tiers above and below its own (contract §22).
+type tierProgress struct {
+	Metric       string   `json:"metric"`
+	Value        decimal  `json:"value"` // what decides the tier
+	NextTierName *string  `json:"nextTierName"`
+	Missing      *decimal `json:"missing"`
+	FallsAt      instant  `json:"fallsAt"`
+	FallsTo      *string  `json:"fallsTo"`
+}
+
+// newTierProgress returns nil in a program without tiers.
+func newTierProgress(t *txn, a *account) (*tierProgress, error) {
+	current, next := a.tier()
+	if current == nil {
+		return nil, nil
+	}
+	f, err := t.points.fall(a)
+	if err != nil {
+		return nil, err
+	}
+	v := &tierProgress{Metric: a.program.TierBasis.Metric, Value: a.figure(), NextTierName: next.nameOrNull(), FallsAt: f.At, FallsTo: f.To.nameOrNull()}
+	if next != nil {
+		v.Missing = new(next.Threshold - t.points.growing(a))
+	}
+	return v, nil
 }
 
 // An attributesShape is attributes as an object.
@@ -131,19 +161,22 @@ func newCustomerDetail(t *txn, c *customer) (customerDetail, error) {
 	if err != nil {
 		return customerDetail{}, err
 	}
-	current, next := a.tier()
+	own, err := newCustomerProgram(t, a)
+	if err != nil {
+		return customerDetail{}, err
+	}
+	_, next := a.tier()
 	d := customerDetail{
 		ID: c.ID, Name: c.name(), FirstName: orNull(c.FirstName), LastName: orNull(c.LastName),
 		Email: orNull(c.Email), PhoneNumber: orNull(c.Phone), ExternalID: orNull(c.ExternalID), BirthDate: orNull(c.BirthDate.String()),
 		Attributes: attributesShape{c.Attributes}, Status: c.Status, MergedInto: idOrNull(c.MergedInto),
-		LoyaltyProgramID: p.ID, TierName: current.nameOrNull(), NextTierName: next.nameOrNull(), CurrencyID: p.currencyID(),
+		LoyaltyProgramID: p.ID, TierName: own.TierName, NextTierName: next.nameOrNull(), TierProgress: own.TierProgress, CurrencyID: p.currencyID(),
 		Balance: a.Balance, PendingBalance: a.Pending, LifetimePoints: a.Lifetime, ExpiringPoints: expiring,
-		Programs: []customerProgram{newCustomerProgram(a)}, SegmentIDs: []id{}, TotalSpent: c.TotalSpent, TransactionsCount: c.Purchases, LastTransactionAt: c.LastSaleAt,
+		Programs: []customerProgram{own}, SegmentIDs: []id{}, TotalSpent: c.TotalSpent, TransactionsCount: c.Purchases, LastTransactionAt: c.LastSaleAt,
 		CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt,
 	}
 	if next != nil && p.TierBasis.Metric == metricPoints {
-		missing := next.Threshold - t.points.growing(a)
-		d.PointsToNextTier = &missing
+		d.PointsToNextTier = own.TierProgress.Missing
 	}
 	for _, s := range t.rules.segmentsOf(a) {
 		d.SegmentIDs = append(d.SegmentIDs, s.ID)
@@ -163,7 +196,11 @@ func newCustomerDetail(t *txn, c *customer) (customerDetail, error) {
 		if err != nil {
 			return d, err
 		}
-		d.Programs = append(d.Programs, newCustomerProgram(a))
+		v, err := newCustomerProgram(t, a)
+		if err != nil {
+			return d, err
+		}
+		d.Programs = append(d.Programs, v)
 	}
 	return d, nil
 }

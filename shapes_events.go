@@ -98,6 +98,9 @@ func newEventData(t *txn, e *event) (any, error) {
 	case eventTierChanged:
 		cust, err := t.customers.idAt(e.Refs[0])
 		return tierEvent{cust, t.cfg.programNumber(uint32(e.Refs[1])).ID, e.From, e.To}, err
+	case eventTierExpiring:
+		cust, err := t.customers.idAt(e.Refs[0])
+		return tierExpiringEvent{cust, t.cfg.programNumber(uint32(e.Refs[1])).ID, e.From, e.To, instant(e.Refs[2])}, err
 	case eventConfigurationApplied:
 		return newAppliedEvent(t, e.Refs[0])
 	}
@@ -148,6 +151,14 @@ type tierEvent struct {
 	LoyaltyProgramID id     `json:"loyaltyProgramId"`
 	From             string `json:"from"`
 	To               string `json:"to"`
+}
+
+type tierExpiringEvent struct {
+	CustomerID       id      `json:"customerId"`
+	LoyaltyProgramID id      `json:"loyaltyProgramId"`
+	TierName         string  `json:"tierName"` // that the customer has until then
+	FallsTo          string  `json:"fallsTo"`
+	FallsAt          instant `json:"fallsAt"`
 }
 
 type appliedEvent struct {

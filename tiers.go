@@ -166,6 +166,7 @@ func (pt *pointsTxn) addBasisOn(a *account, d day, b basis) error {
 		return nil
 	}
 	a.Window = a.Window.plus(b)
+	pt.noteBasis(a, a.program.TierBasis.measure(b))
 	if a.DaysApart {
 		return pt.addBasisApart(a, d, b)
 	}
@@ -327,7 +328,7 @@ func (pt *pointsTxn) clearWindow(a *account) error {
 	if err := pt.dropDays(a, all); err != nil {
 		return err
 	}
-	a.Window, a.DaysApart, a.lookDue = basis{}, false, true
+	a.Window, a.DaysApart, a.lookDue, a.seekFall = basis{}, false, true, true
 	return nil
 }
 
@@ -354,5 +355,5 @@ func (pt *pointsTxn) emitTierChange(a *account, from, to string) error {
 	if from == to || from == "" || to == "" {
 		return nil
 	}
-	return pt.t.feed.emitTier(a.customer.Number, uint64(a.program.Number), from, to)
+	return pt.t.feed.emitTier(eventTierChanged, from, to, a.customer.Number, uint64(a.program.Number))
 }

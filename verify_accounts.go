@@ -91,6 +91,9 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail,
 	if err := v.window(a, r.what, r.days); err != nil {
 		return err
 	}
+	if err := v.fallOf(a, r.what); err != nil {
+		return err
+	}
 	return v.dueOf(a, r.what)
 }
 

@@ -26,6 +26,39 @@ func (v *verifier) dueOf(a *account, what subject) error {
 	return nil
 }
 
+// fallOf checks the moment at which an account looks for a fall of its tier: a day of the window leaves
+// then or fallNotice later, not after the tier falls nor after the notice of it that is to come. Records
+// from before there were such moments have none.
+func (v *verifier) fallOf(a *account, what subject) error {
+	if a.LookFall == 0 || v.recounting {
+		return nil
+	}
+	n, err := v.txn.count()
+	if err != nil {
+		return err
+	}
+	f, err := v.txn.points.fall(a)
+	if err != nil {
+		return err
+	}
+	last := f.At
+	if f.At-fallNotice > n.Latest {
+		last -= fallNotice
+	}
+	known := false
+	for d, err := range v.txn.points.days(a) {
+		if err != nil {
+			return err
+		}
+		leaves := v.txn.points.leaves(a, d.Day)
+		known = known || leaves == a.LookFall || leaves-fallNotice == a.LookFall
+	}
+	if !known || f.At == never || !a.isCounted() || a.LookFall > last {
+		v.differs(what, ": cuándo puede bajar su nivel", a.LookFall, f.At)
+	}
+	return nil
+}
+
 // dueVoucher expects the entry by which the sweep tells that a voucher has expired. After its
 // expiry it stays until the sweep has come by.
 func (v *verifier) dueVoucher(x *redemption, what subject) error {

@@ -78,7 +78,7 @@ func (e *event) refersTo(n *counters, cfg *config) bool {
 		return in(e.Refs[0], n.Customers) && in(e.Refs[1], n.Customers)
 	case eventPointsAvailable:
 		return in(e.Refs[0], n.Movements) && in(e.Refs[1], n.Customers)
-	case eventPointsExpiring, eventTierChanged:
+	case eventPointsExpiring, eventTierChanged, eventTierExpiring:
 		return in(e.Refs[0], n.Customers) && program(e.Refs[1])
 	case eventTransactionCreated:
 		return in(e.Refs[0], n.Sales)
