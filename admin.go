@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"sello/internal/webhook"
@@ -119,12 +121,30 @@ func organizationSlugs(tx Tx) ([]string, error) {
 	return slugs, nil
 }
 
-func (a *admin) export(ctx context.Context, in orgRequest) (*document, error) {
+type documentRequest struct {
+	Org     string `json:"org"`
+	Version uint64 `json:"version,omitempty"` // 0: the current one
+}
+
+func (a *admin) export(ctx context.Context, in documentRequest) (*document, error) {
 	org, err := a.organization(ctx, in.Org)
 	if err != nil {
 		return nil, err
 	}
-	doc, err := read(ctx, a.engine, org, 0, func(t *txn) (*document, error) { return t.cfg.document(), nil })
+	doc, err := read(ctx, a.engine, org, 0, func(t *txn) (*document, error) {
+		cfg, err := configAt(t, cmp.Or(in.Version, t.cfg.Version))
+		if err != nil {
+			return nil, err
+		}
+		if cfg == nil {
+			there := "hay de la 1 a la " + strconv.FormatUint(t.cfg.Version, 10)
+			if t.cfg.Version == 1 {
+				there = "solo hay la 1"
+			}
+			return nil, adminErrorf("no hay versión %d de la configuración de %q: %s", in.Version, in.Org, there)
+		}
+		return cfg.document(), nil
+	})
 	if err == nil {
 		a.noteTaken(ctx, org, auditDataExported, "document")
 	}

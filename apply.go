@@ -14,6 +14,7 @@ type applied struct {
 	DryRun       bool     `json:"dryRun"`
 	Changes      []change `json:"changes"`
 	Warnings     []string `json:"warnings"`
+	Version      uint64   `json:"version"`        // that the organization has now; 0: it is not there yet
 	Made         string   `json:"made,omitempty"` // path of the data file, if the command made it
 
 	warned []problem // the same, for pages
@@ -58,7 +59,7 @@ func applyIn(t *txn, raw []byte, dryRun bool) (*applied, error) {
 	if len(ck.problems) > 0 {
 		return nil, &documentError{ck.problems}
 	}
-	result := &applied{Organization: doc.Organization.Slug, Created: old.Number == 0, DryRun: dryRun}
+	result := &applied{Organization: doc.Organization.Slug, Created: old.Number == 0, DryRun: dryRun, Version: old.Version}
 	if result.Changes, err = differences(old, next); err != nil {
 		return nil, err
 	}
@@ -70,6 +71,7 @@ func applyIn(t *txn, raw []byte, dryRun bool) (*applied, error) {
 	if err != nil || dryRun || same {
 		return result, err
 	}
+	result.Version = next.Version
 	return result, replaceConfig(t, old, next, result.Changes)
 }
 

@@ -96,6 +96,7 @@ func showApplied(w io.Writer, out *applied) {
 		fmt.Fprintf(w, "%s: %s por aplicar (no se aplicó nada)\n", out.Organization, plural(len(out.Changes), "cambio", "cambios"))
 	default:
 		fmt.Fprintf(w, "%s: %s\n", out.Organization, plural(len(out.Changes), "cambio aplicado", "cambios aplicados"))
+		fmt.Fprintf(w, "%s: versión %d\n", out.Organization, out.Version)
 	}
 }
 
@@ -110,10 +111,19 @@ func readInput(name string, stdin io.Reader) (raw []byte, err error) {
 	return bytes.TrimPrefix(raw, []byte(markUTF8)), err
 }
 
+func exportDocumentFlags(c *invocation) {
+	orgJSONFlags(c)
+	c.set.Uint64Var(&c.version, "version", 0, "`número` de la versión que se muestra, desde 1; sin ella, la de ahora")
+	c.written = append(c.written, "version") // SELLO_VERSION may be anything else
+}
+
 func runExport(ctx context.Context, c *invocation) error {
+	if c.given["version"] && c.version == 0 {
+		return &usageError{"-version debe ser mayor a 0"}
+	}
 	return c.withOrg(ctx, func(call adminCaller, org string) error {
 		var out json.RawMessage
-		if err := call(ctx, "export", orgRequest{org}, &out); err != nil {
+		if err := call(ctx, "export", documentRequest{org, c.version}, &out); err != nil {
 			return err
 		}
 		c.json = true // a document is always JSON
@@ -314,6 +324,9 @@ func (e *auditShape) actorText() string {
 func (e *auditShape) changesText() string {
 	const most = 8
 	var list []string
+	if e.Version > 0 {
+		list = append(list, fmt.Sprintf("versión %d", e.Version))
+	}
 	for i, c := range e.Changes {
 		if i == most {
 			list = append(list, fmt.Sprintf("y %d más", len(e.Changes)-most))

@@ -349,6 +349,7 @@
 //	verify_idle.go       points that lapse without activity
 //	verify_accounts.go   movements replayed
 //	verify_audit.go      the audit log
+//	verify_versions.go   the configurations that were applied
 //	verify_events.go     the feed of events
 //	verify_people.go     users of the panel
 //	verify_uses.go       uses of rules with a daily limit
@@ -395,6 +396,7 @@
 //	panelrules.go        programs, and their rules
 //	panelsegments.go     segments
 //	panelsimulator.go    what a sale would earn, and why a rule would give nothing
+//	panelversions.go     the configurations that were applied, and how they differ
 //	panelconfig.go       the organization, and the whole document
 //	textsdev.go          texts of the developers' area
 //	textsmending.go      how to mend each error of the API

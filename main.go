@@ -36,7 +36,7 @@ func commands() []command {
 		{"serve", "", "sirve la API y el panel", runServe, serveFlags},
 		{"demo", "", "inventa un año de una cafetería y sirve la API y el panel", runDemo, demoFlags},
 		{"apply", "ARCHIVO", "aplica la configuración de una organización (- lee la entrada estándar)", runApply, applyFlags},
-		{"export", "", "muestra la configuración de una organización", runExport, orgJSONFlags},
+		{"export", "", "muestra la configuración de una organización", runExport, exportDocumentFlags},
 		{"import customers", "ARCHIVO.csv", "importa clientes, con sus puntos", importCommand(importCustomers), importCustomersFlags},
 		{"import sales", "ARCHIVO.csv", "importa ventas con su fecha; las filas de una venta comparten externalId", importCommand(importSales), importSalesFlags},
 		{"export customers", "", "escribe los clientes en CSV", exportCommand(importCustomers), exportFullFlags("id, nivel, saldo, puntos pendientes, lo que vence en cada fecha, fecha de alta y estado; del programa del cliente")},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,10 +94,11 @@ func configPage(v *panelRequest) (any, fillFunc) {
 
 // A documentView is the whole document as text.
 type documentView struct {
-	Text   string
-	Stamp  string
-	Faults []documentLine
-	Done   bool
+	Text    string
+	Version uint64 // that the text is of; 0: the current one, or what was typed
+	Stamp   string
+	Faults  []documentLine
+	Done    bool
 }
 
 // A documentLine is a fault of the document, with the line that has it.
@@ -113,11 +113,18 @@ func documentPage(v *panelRequest) (any, fillFunc) {
 	}
 	view := &documentView{Done: v.param("hecho") != ""}
 	return view, func(t *txn) error {
-		raw, err := json.MarshalIndent(t.cfg.document(), "", "  ")
+		cfg := t.cfg
+		number, _ := strconv.ParseUint(v.param(versionParam), 10, 64)
+		kept, err := configAt(t, number)
 		if err != nil {
 			return err
 		}
-		view.Text = string(raw)
+		if kept != nil && kept != cfg {
+			cfg, view.Version = kept, number
+		}
+		if view.Text, err = documentText(cfg); err != nil {
+			return err
+		}
 		if text, sent := v.posted.get("document"); sent {
 			view.Text = text
 		}

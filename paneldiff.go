@@ -55,21 +55,36 @@ func (f *pageData) Review() *diffView {
 		}
 		view.Warnings = append(view.Warnings, text)
 	}
-	for _, c := range would.Changes {
+	view.Groups = f.groupsOf(would.Changes)
+	return view
+}
+
+// groupsOf are changes by what they are about.
+func (f *pageData) groupsOf(changes []change) (groups []diffGroup) {
+	for _, c := range changes {
 		part, name := cutPath(c.Path)
 		row := diffRow{c.Path, f.nameOf(name), f.changed(c.Path, c.From), f.changed(c.Path, c.To)}
 		title := f.titleOf(part)
-		if n := len(view.Groups); n == 0 || view.Groups[n-1].Title != title {
-			view.Groups = append(view.Groups, diffGroup{Title: title})
+		if n := len(groups); n == 0 || groups[n-1].Title != title {
+			groups = append(groups, diffGroup{Title: title})
 		}
-		g := &view.Groups[len(view.Groups)-1]
+		g := &groups[len(groups)-1]
 		g.Rows = append(g.Rows, row)
 	}
-	for i := range view.Groups {
-		view.Groups[i].Kind = changeKind(view.Groups[i].Rows)
+	for i := range groups {
+		groups[i].Kind = changeKind(groups[i].Rows)
 	}
-	return view
+	return groups
 }
+
+// A diffList is groups of changes in a page, for the template "diff".
+type diffList struct {
+	Page   *pageData
+	Groups []diffGroup
+}
+
+// Diff is the template's "diff".
+func (f *pageData) Diff(groups []diffGroup) diffList { return diffList{f, groups} }
 
 // changeKind is added or removed if all rows are; else changed.
 func changeKind(rows []diffRow) string {

@@ -8,7 +8,7 @@ import (
 // The pages, forms and texts of the panel, and its navigation.
 
 func panelPages() []panelPage {
-	return slices.Concat(figurePages(), tillPages(), customerPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), simulatorPages(), configPages(),
+	return slices.Concat(figurePages(), tillPages(), customerPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), simulatorPages(), configPages(), versionPages(),
 		developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages(), webhookEditPages(),
 		activityPages(), personPages(), auditPages(), operatorPages(),
 		teamPages(), accountPages(), lockPages(), logInPages())
@@ -46,7 +46,7 @@ var allTexts = sync.OnceValue(func() panelTexts {
 	return joinTexts(commonTexts, errorTexts, permissionTexts, faultTexts, placeTexts, proofTexts,
 		homeTexts, workTexts, tillTexts, paymentTexts, giftTexts, tillFindTexts, tillTodayTexts, customerTexts, saleTexts, redemptionTexts, rewardTexts, programTexts, ruleTexts, reasonTexts, segmentTexts, simulatorTexts, configTexts,
 		developmentTexts, keyTexts, mendingTexts, webhookTexts, webhookFormTexts,
-		activityTexts, personTexts, auditTexts, operatorTexts,
+		versionTexts, activityTexts, personTexts, auditTexts, operatorTexts,
 		teamTexts, accountTexts, lockTexts, logInTexts)
 })
 

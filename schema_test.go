@@ -230,11 +230,29 @@ func TestSchemaFiles(t *testing.T) {
 			shop := &till{t, filepath.Dir(path), map[string]string{"SELLO_DB": path}}
 			shop.ok("migrate")
 			checkFileHolds(t, path, name)
+			if state.version == 11 { // which kept no versions
+				for _, org := range []string{"cafe-luna", "te-sol"} {
+					same(t, "version 1 of "+org, shop.ok("export -version 1 -org "+org), shop.ok("export -org "+org))
+				}
+				same(t, "the first version", firstVersion(t, path), versionRow{Number: 1})
+			}
 			if _, err := os.Stat(fmt.Sprint(path, ".schema", state.version)); (err == nil) != (state.version < schemaVersion) {
 				t.Errorf("copy: %v", err)
 			}
 		})
 	}
+}
+
+// firstVersion is the first version in a file, as the panel lists it.
+func firstVersion(t *testing.T, path string) versionRow {
+	t.Helper()
+	e, s := heldEngine(t, path)
+	defer s.Close()
+	row, err := read(t.Context(), e, 1, instantOf(fileMoment), func(tx *txn) (versionRow, error) { return newVersionRow(tx, 1) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return row
 }
 
 // TestSchemaRefused runs every command, in the quick form only some on three of them, on files of

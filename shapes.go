@@ -623,13 +623,19 @@ type auditShape struct {
 	Subject   *string       `json:"subject"`
 	Changes   []auditChange `json:"changes"`
 	RequestID *string       `json:"requestId"`
+	Version   uint64        `json:"version,omitempty"` // of the configuration that was applied
 }
 
 func newAuditShape(t *txn, e *auditEntry) (auditShape, error) {
 	by, err := newCreatedBy(t, e.By)
-	return auditShape{
-		e.Seq, e.At, by, auditSources[e.By.Type], e.Action, orNull(e.Subject), append([]auditChange{}, e.Changes...), orNull(e.RequestID),
-	}, err
+	shape := auditShape{
+		Seq: e.Seq, At: e.At, Actor: by, Source: auditSources[e.By.Type], Action: e.Action, Subject: orNull(e.Subject),
+		Changes: append([]auditChange{}, e.Changes...), RequestID: orNull(e.RequestID),
+	}
+	if err == nil && e.Action == auditConfigurationApplied {
+		shape.Version, err = versionOf(t, e.Seq)
+	}
+	return shape, err
 }
 
 type statisticsShape struct {

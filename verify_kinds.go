@@ -23,6 +23,7 @@ var comparisons = [manySums]struct {
 	tableEvents:                {compare: byCount},
 	tableHolds:                 {scanned: true, compare: byCount},
 	tableRuleBudgets:           {scanned: true, compare: byEntry},
+	tableConfigVersions:        {compare: byCount},
 	tableWebhooks:              {compare: byCount},
 	tableAPIKeys:               {compare: byCount},
 	tableMovements:             {compare: byCount},
@@ -93,7 +94,7 @@ var (
 		tableRedemptionsByID, tableCodes, tableRedemptionsOf, tableRedemptionState, tableRedeemedRewards, tableVoucherExpiries,
 		tableRedemptionTimes, tableExternalIDs, tableRewardCounts, tableSearch, tableKeyList, tableSalesByTime,
 		tableSlots, tableSaleLog, tableTallies, tableActive, tableTiers, tableCustomersByExternalID, tableBirthdays,
-		tableStatuses, tableStatusCounts, tableMerges, tableAudit, tableAuditIndex, tableEvents, tableWebhooks, tableHolds, tableRuleBudgets, tableRecords,
+		tableStatuses, tableStatusCounts, tableMerges, tableAudit, tableAuditIndex, tableEvents, tableWebhooks, tableHolds, tableRuleBudgets, tableConfigVersions, tableRecords,
 		tableRewardUses, tableSellers, tableRedeemed, tableNoted,
 	}
 )

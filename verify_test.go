@@ -488,7 +488,7 @@ func TestVerifySeesChanges(t *testing.T) {
 	all := s.entries()
 	kinds := map[string]func([]byte) mutable{
 		"c0": mutations[customer], "c1": mutations[account], "c2": mutations[lot], "c3": mutations[lot], "c5": mutations[basis], "c6": mutations[ruleUse], "c10": mutations[ruleLife],
-		"C": mutations[ruleBudget],
+		"C": mutations[ruleBudget], "f": mutations[configVersion],
 		"m": mutations[movement], "t": mutations[sale], "r": mutations[redemption], "O": mutations[hold], "i": mutations[replay], "I": mutations[replaySlices], "u": mutations[savedUsage],
 		"p": mutations[identity], "n": mutations[counters], "e": mutations[typeCount], "y": mutations[tally],
 		"A": mutations[auditEntry], "P": mutations[purse],

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"compress/flate"
+	"errors"
 	"io"
 	"sort"
 )
@@ -50,7 +51,11 @@ func deflated(text []byte) []byte {
 
 // config is the configuration as it was.
 func (v *configVersion) config() (*config, error) {
-	raw, err := io.ReadAll(flate.NewReader(bytes.NewReader(v.Packed)))
+	packed := bytes.NewReader(v.Packed)
+	raw, err := io.ReadAll(flate.NewReader(packed))
+	if err == nil && packed.Len() > 0 {
+		err = errors.New("more than a compressed configuration")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -92,10 +97,10 @@ func keepVersion(t *txn, cfg *config, auditSeq uint64) error {
 	return t.put(versionKey(cfg.Number, cfg.Version), &configVersion{AppliedAt: t.now, By: t.by, AuditSeq: auditSeq, Packed: deflated(raw)})
 }
 
-// versionOf is the version whose first entry in the audit log has a sequence; 0 if it is from
-// before versions were kept.
+// versionOf is the version that an entry of the audit log tells of, which may be one of several
+// that do; 0 if it is from before versions were kept.
 func versionOf(t *txn, auditSeq uint64) (uint64, error) {
-	var found *configVersion
+	var found *configVersion // the last one whose first entry is not later
 	var failed error
 	sort.Search(int(t.cfg.Version), func(i int) bool {
 		v, err := versionAt(t.Tx, t.org, uint64(i)+1)
@@ -103,12 +108,12 @@ func versionOf(t *txn, auditSeq uint64) (uint64, error) {
 			failed = err
 			return true
 		}
-		if v.AuditSeq == auditSeq {
+		if v.AuditSeq <= auditSeq {
 			found = v
 		}
-		return v.AuditSeq >= auditSeq
+		return v.AuditSeq > auditSeq
 	})
-	if found == nil || failed != nil {
+	if found == nil || found.AuditSeq == 0 || failed != nil {
 		return 0, failed
 	}
 	return found.Number, nil

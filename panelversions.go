@@ -1,0 +1,208 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+)
+
+// The configurations that were applied (contract §22): which there are, how two of them differ,
+// and the document of each, which the form of the document can begin with.
+
+const versionsPath = "/panel/configuracion/versiones"
+
+func versionPages() []panelPage {
+	return []panelPage{
+		{versionsPath, "config:write", "versions", versionsPage},
+		{versionsPath + "/comparar", "config:write", "version", versionPage},
+	}
+}
+
+// codeNoVersion says that the organization has no such version.
+var codeNoVersion = errorCode{"version_not_found", http.StatusNotFound, ""}
+
+// A versionsView is a page of the list, newest first.
+type versionsView struct {
+	Rows  []versionRow
+	Pager pagerView
+	Total uint64
+}
+
+// A versionRow is a version.
+type versionRow struct {
+	Number  uint64
+	At      instant    // 0: before versions were kept
+	By      *createdBy // nil: likewise
+	Changes int        // against the version before; -1: there is none
+}
+
+func versionsPage(v *panelRequest) (any, fillFunc) {
+	view := new(versionsView)
+	list := v.ask(listVersions, v.params("page")...)
+	return view, func(t *txn) error {
+		found, err := resultOf[listShape[versionRow]](t, list)
+		view.Rows, view.Pager, view.Total = found.Data, v.pager(found.Meta), found.Meta.Total
+		return err
+	}
+}
+
+func listVersions(r *request) action {
+	p := r.page()
+	return func(t *txn) (any, error) {
+		var numbers []uint64
+		for skipped := p.skip(); skipped < t.cfg.Version && uint64(len(numbers)) < p.limit; skipped++ {
+			numbers = append(numbers, t.cfg.Version-skipped)
+		}
+		var later *config // the one of the row above
+		return newList(t, numbers, t.cfg.Version, p, func(t *txn, n uint64) (row versionRow, err error) {
+			if row, err = newVersionRow(t, n); err != nil {
+				return row, err
+			}
+			cfg := later
+			if cfg == nil {
+				if cfg, err = existingConfig(t, n); err != nil {
+					return row, err
+				}
+			}
+			if later = nil; n == 1 {
+				row.Changes = -1
+				return row, nil
+			}
+			if later, err = existingConfig(t, n-1); err != nil {
+				return row, err
+			}
+			changes, err := differences(later, cfg)
+			row.Changes = len(changes)
+			return row, err
+		})
+	}
+}
+
+// newVersionRow is a version that there is, without its changes.
+func newVersionRow(t *txn, number uint64) (versionRow, error) {
+	x, err := existing[configVersion](t.Tx, versionKey(t.org, number))
+	if err != nil {
+		return versionRow{}, err
+	}
+	row := versionRow{Number: number, At: x.AppliedAt}
+	if row.At != 0 {
+		row.By, err = newCreatedBy(t, x.By)
+	}
+	return row, err
+}
+
+// existingConfig is configAt of a version that must be there.
+func existingConfig(t *txn, number uint64) (*config, error) {
+	cfg, err := configAt(t, number)
+	if err == nil && cfg == nil {
+		err = unreadable(versionKey(t.org, number))
+	}
+	return cfg, err
+}
+
+// A versionView is a version beside another one, and its document.
+type versionView struct {
+	versionRow
+	Older  uint64 // the one that it is compared with; 0: none
+	Groups []diffGroup
+	Text   string
+	Now    bool // it is the current one
+}
+
+func (w *versionView) title(f *pageData) string { return f.T("version.title", f.Count(w.Number)) }
+
+func versionPage(v *panelRequest) (any, fillFunc) {
+	view := new(versionView)
+	return view, func(t *txn) error {
+		number, cfg, err := v.version(t, "despues", t.cfg.Version)
+		if err != nil {
+			return err
+		}
+		if view.versionRow, err = newVersionRow(t, number); err != nil {
+			return err
+		}
+		view.Now = number == t.cfg.Version
+		if view.Text, err = documentText(cfg); err != nil {
+			return err
+		}
+		older, before, err := v.version(t, "antes", number-1)
+		if err != nil || before == nil {
+			return err
+		}
+		changes, err := differences(before, cfg)
+		view.Older, view.Groups = older, (&pageData{format: v.format(), request: v, Lang: v.lang}).groupsOf(changes)
+		return err
+	}
+}
+
+// version is the version that a parameter of the page's query names, or the given one; none if
+// that is 0. That there is no such one is a fault of the query.
+func (v *panelRequest) version(t *txn, name string, otherwise uint64) (uint64, *config, error) {
+	number := otherwise
+	if text := v.param(name); text != "" {
+		asked, err := strconv.ParseUint(text, 10, 64)
+		if err != nil || asked == 0 || asked > t.cfg.Version {
+			v.faults = append(v.faults, newError(codeNoVersion).on(name))
+		} else {
+			number = asked
+		}
+	}
+	if number == 0 {
+		return 0, nil, nil
+	}
+	cfg, err := existingConfig(t, number)
+	return number, cfg, err
+}
+
+// documentText is a configuration's document as people read it.
+func documentText(cfg *config) (string, error) {
+	raw, err := json.MarshalIndent(cfg.document(), "", "  ")
+	return string(raw), err
+}
+
+// VersionPath is the page of a version, beside the one before.
+func (f *pageData) VersionPath(number uint64) string {
+	return withQuery(versionsPath+"/comparar", []pair{{"despues", strconv.FormatUint(number, 10)}})
+}
+
+// VersionDocument is the form of the document, with that of a version.
+func (f *pageData) VersionDocument(number uint64) string {
+	return withQuery("/panel/configuracion/documento", []pair{{versionParam, strconv.FormatUint(number, 10)}})
+}
+
+// VersionField is the control for a version of the two that are compared.
+func (f *pageData) VersionField(name, label string, number uint64) control {
+	text := f.request.param(name) // also one that there is not
+	if text == "" && number > 0 {
+		text = strconv.FormatUint(number, 10)
+	}
+	return f.Field(name, label, "numeric", text)
+}
+
+// versionParam says which version's document the form of the document begins with.
+const versionParam = "version"
+
+var versionTexts = panelTexts{
+	"title.versions":          {"Versiones", "Versions"},
+	"title.version":           {"Versión", "Version"},
+	"versions.about":          {"Cada configuración que se aplicó se guarda: se puede ver qué cambió, y volver a una anterior.", "Each configuration that was applied is kept: you can see what changed, and go back to an earlier one."},
+	"versions.number":         {"Versión", "Version"},
+	"versions.changed":        {"Qué cambió", "What changed"},
+	"versions.changes":        {"%s cambios", "%s changes"},
+	"versions.changes.one":    {"1 cambio", "1 change"},
+	"versions.first":          {"la primera", "the first one"},
+	"versions.before":         {"antes de guardarse versiones", "before versions were kept"},
+	"versions.now":            {"actual", "current"},
+	"version.title":           {"Versión %s", "Version %s"},
+	"version.from":            {"De la versión", "From version"},
+	"version.to":              {"A la versión", "To version"},
+	"version.compare":         {"Comparar", "Compare"},
+	"version.changed":         {"De la %s a la %s", "From %s to %s"},
+	"version.same":            {"No cambia nada de una a otra.", "Nothing changes from one to the other."},
+	"version.first":           {"Es la primera: no hay con qué compararla.", "It is the first one: there is nothing to compare it with."},
+	"version.document":        {"Su documento", "Its document"},
+	"version.back":            {"Volver a esta versión", "Go back to this version"},
+	"version.back.about":      {"Abre el documento con este texto: se revisa antes de aplicarlo, y queda como una versión nueva.", "Opens the document with this text: it is reviewed before it is applied, and becomes a new version."},
+	"document.version":        {"Este es el documento de la versión %s. Nada cambia hasta que lo revises y lo apliques.", "This is the document of version %s. Nothing changes until you review and apply it."},
+	"error.version_not_found": {"No hay esa versión.", "There is no such version."},
+}
