@@ -382,6 +382,7 @@
 //	panel.go             the steps of a request of the panel
 //	panelshared.go       what the till and the pages of customers and sales share
 //	panelgifts.go        vouchers that nobody redeemed, in words
+//	panelwhy.go          why a purchase earned what it did
 //	panelpayment.go      paying with points: the till's control, and in words what a payment was
 //	paneltilltoday.go    what a member did at the till today
 //	paneltillfind.go     the till's one field

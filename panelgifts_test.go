@@ -26,7 +26,7 @@ func TestPanelGifts(t *testing.T) {
 	s.shop.ok(err)
 	c.page("/panel/ventas/"+labelled.ID.String(), "Etiquetas</dt><dd class=\"said\">canal: web<br>pago: efectivo &lt;b&gt;</dd>")
 	c.page(c.names["till"], "Gana un vale de «Café»: ", ", hasta el 1 abr 2026", "«Pan en la segunda» no pudo dar su vale: se agotó", "Sello: 5")
-	c.page("/panel/ventas/{sale}", "Vales que dio", "Café ", "Por usar", `<td>Pan en la segunda</td><td class="n">se agotó</td>`)
+	c.page("/panel/ventas/{sale}", "Vales que dio", "Café ", "Por usar", `<p class="soft small">Pan en la segunda</p></div><p class="why">se agotó</p>`)
 	page := "/panel/ventas/{sale}/devolucion"
 	back := s.post(roleOwner, c.filled(page), url.Values{reviewField: {"1"}, "customerId": {ana.String()}, "totalAmount": {"100"}})
 	c.has("review", mainOf(back.Body.String()), "Su vale de «Café» (", ") se canceló", "Se retira: 5 Sellos")

@@ -105,6 +105,7 @@ type saleView struct {
 	More     bool // there are other returns
 	Return   bool // the member may register a return of it
 	Restore  bool // the member may cancel redemptions
+	Why      *whyView
 }
 
 func salePage(v *panelRequest) (any, fillFunc) {
@@ -130,6 +131,9 @@ func (v *panelRequest) linked(t *txn, view *saleView) error {
 	if err != nil {
 		return err
 	}
+	if view.Why, err = v.why(t, s); err != nil {
+		return err
+	}
 	view.Sale.Back = s.back()
 	view.Return = s.Type == typePurchase && !s.whollyReturned() && v.may("transactions:return")
 	if s.Previous != (id{}) {
@@ -151,6 +155,16 @@ func (v *panelRequest) linked(t *txn, view *saleView) error {
 		view.Returns = append(view.Returns, shape)
 	}
 	return err
+}
+
+// why says why a purchase earned what it did, by the rules that it was sold under; nil if that
+// is not kept.
+func (v *panelRequest) why(t *txn, s *sale) (*whyView, error) {
+	list, cfg, err := t.sales.reasonsFor(s)
+	if err != nil || list == nil {
+		return nil, err
+	}
+	return new(newWhyView(wordingIn(cfg, formatOf(cfg, v.lang.code), v.lang), list)), nil
 }
 
 // A returnView is the form of a return.

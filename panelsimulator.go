@@ -52,15 +52,7 @@ type simulatorView struct {
 	Done     bool
 	Sale     saleShape
 	Currency string
-	Rows     []simulatedRule
-}
-
-// A simulatedRule is a rule of the simulated sale.
-type simulatedRule struct {
-	Name, Sentence, Program string
-	Points                  decimal
-	Voucher                 bool     // it gives one
-	Why                     []string // it gives nothing; empty if it gives some
+	Why      whyView
 }
 
 func simulatorPage(v *panelRequest) (any, fillFunc) {
@@ -137,35 +129,9 @@ func (v *panelRequest) simulate(t *txn, view *simulatorView, asked bool) error {
 		v.faults = append(v.faults, allFaults(err)...)
 		return nil
 	}
-	view.tell(wordingOf(v, t.cfg), done.(simulation))
+	s := done.(simulation)
+	view.Done, view.Sale, view.Why = true, s.sale, newWhyView(wordingOf(v, t.cfg), s.why)
 	return nil
-}
-
-// tell puts a simulation into words.
-func (view *simulatorView) tell(w *ruleWording, s simulation) {
-	view.Done, view.Sale = true, s.sale
-	for _, p := range s.why {
-		for i := range p.rules {
-			r := &p.rules[i]
-			row := simulatedRule{Name: r.rule.Name, Sentence: w.rule(r.rule), Points: r.points, Voucher: r.issued}
-			if len(s.why) > 1 {
-				row.Program = p.program.Name
-			}
-			for _, why := range w.reasons(r) {
-				row.Why = append(row.Why, why.text)
-			}
-			view.Rows = append(view.Rows, row)
-		}
-	}
-}
-
-// Gave are the rules of a simulation that give points, Silent the others.
-func (view *simulatorView) Gave() []simulatedRule {
-	return slices.DeleteFunc(slices.Clone(view.Rows), func(r simulatedRule) bool { return len(r.Why) > 0 })
-}
-
-func (view *simulatorView) Silent() []simulatedRule {
-	return slices.DeleteFunc(slices.Clone(view.Rows), func(r simulatedRule) bool { return len(r.Why) == 0 })
 }
 
 var simulatorTexts = panelTexts{
@@ -183,9 +149,6 @@ var simulatorTexts = panelTexts{
 	"simulator.who":                {"¿Quién es?", "Who is it?"},
 	"simulator.nobody":             {"No hay nadie con %s.", "There is nobody with %s."},
 	"simulator.would":              {"Ganaría", "It would earn"},
-	"simulator.gave":               {"Las reglas que dan", "The rules that give"},
-	"simulator.silent":             {"Las que no, y por qué", "Those that do not, and why"},
-	"simulator.none":               {"Ninguna.", "None."},
 	"simulator.balance":            {"El saldo quedaría en %s %s.", "The balance would be %s %s."},
 	"simulator.pending":            {"De ellos, %s quedarían pendientes.", "Of these, %s would be pending."},
 	"simulator.pending.one":        {"De ellos, 1 quedaría pendiente.", "Of these, 1 would be pending."},

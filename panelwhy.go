@@ -1,0 +1,101 @@
+package main
+
+import (
+	"slices"
+	"strings"
+)
+
+// Why a purchase earned what it did: by rules that gave something, and not by the others. The
+// simulator and the page of a sale show it.
+
+// A whyView is what each rule says to a purchase.
+type whyView struct {
+	Rows  []whyRow
+	Steps []string // how the points add up, for each program
+}
+
+// A whyRow is a rule.
+type whyRow struct {
+	Name, Sentence, Program string
+	Points                  decimal
+	Voucher                 bool     // it gives one
+	Why                     []string // it gives nothing; empty if it gives some
+}
+
+// newWhyView puts the reasons of a purchase into words.
+func newWhyView(w *ruleWording, list []programReasons) (view whyView) {
+	for _, p := range list {
+		name := ""
+		if len(list) > 1 {
+			name = p.program.Name
+		}
+		for i := range p.rules {
+			r := &p.rules[i]
+			row := whyRow{Name: r.rule.Name, Sentence: w.rule(r.rule), Program: name, Points: r.points, Voucher: r.issued}
+			for _, why := range w.reasons(r) {
+				row.Why = append(row.Why, why.text)
+			}
+			view.Rows = append(view.Rows, row)
+		}
+		if text := w.steps(&p); text != "" {
+			if name != "" {
+				text = name + ": " + text
+			}
+			view.Steps = append(view.Steps, text)
+		}
+	}
+	return view
+}
+
+// steps says how what a purchase earned adds up; "" if the rules say it all.
+func (w *ruleWording) steps(p *programReasons) string {
+	if p.steps == (earningSteps{}) {
+		return ""
+	}
+	parts := []string{w.say("why.rules", w.Number(p.earned-p.steps.Tier-p.steps.Rounding))}
+	if p.steps.Tier != 0 {
+		parts = append(parts, w.say("why.tier", w.signed(p.steps.Tier), p.tier.Name, w.Number(*p.tier.Multiplier)))
+	}
+	if p.steps.Rounding != 0 {
+		parts = append(parts, w.say("why.rounding", w.signed(p.steps.Rounding)))
+	}
+	return strings.Join(parts, ", ") + " = " + w.Number(p.earned)
+}
+
+// signed is a number with its sign.
+func (w *ruleWording) signed(d decimal) string {
+	if d < 0 {
+		return "−" + w.Number(-d)
+	}
+	return "+" + w.Number(d)
+}
+
+// whyRows are for the templates "gave" and "silent".
+type whyRows struct {
+	Page *pageData
+	Rows []whyRow
+}
+
+func (f *pageData) WhyRows(rows []whyRow) whyRows { return whyRows{f, rows} }
+
+// Gave are the rules that give something, Silent the others.
+func (view *whyView) Gave() []whyRow {
+	return slices.DeleteFunc(slices.Clone(view.Rows), func(r whyRow) bool { return len(r.Why) > 0 })
+}
+
+func (view *whyView) Silent() []whyRow {
+	return slices.DeleteFunc(slices.Clone(view.Rows), func(r whyRow) bool { return len(r.Why) == 0 })
+}
+
+var whyTexts = panelTexts{
+	"why.gave":     {"Las reglas que dan", "The rules that give"},
+	"why.silent":   {"Las que no, y por qué", "Those that do not, and why"},
+	"why.none":     {"Ninguna.", "None."},
+	"why.title":    {"¿Por qué?", "Why?"},
+	"why.did":      {"Dieron", "They gave"},
+	"why.not":      {"No dieron, y por qué", "They gave nothing, and why"},
+	"why.unknown":  {"De esta venta no se guardó por qué las otras reglas no dieron nada.", "Why the other rules gave nothing was not kept of this sale."},
+	"why.rules":    {"%s por las reglas", "%s by the rules"},
+	"why.tier":     {"%s por ser %s (× %s)", "%s for being %s (× %s)"},
+	"why.rounding": {"%s por redondeo o por lo que quedaba de un presupuesto", "%s by rounding, or by what was left of a budget"},
+}
