@@ -28,6 +28,7 @@ func (a *api) routes() []route {
 		{"POST /api/v1/customers/{customerId}/merge", "customers:erase", mergeCustomers},
 		{"POST /api/v1/customers/{customerId}/erase", "customers:erase", eraseCustomer},
 		{"GET /api/v1/customers/{customerId}/export", "customers:read", exportCustomer},
+		{"GET /api/v1/customers/{customerId}/statement", "points:read", getStatement},
 		{"GET /api/v1/points/customers/{customerId}/balance", "points:read", getBalance},
 		{"GET /api/v1/points/customers/{customerId}/movements", "points:read", listMovements},
 		{"POST /api/v1/points/customers/{customerId}/add", "points:write", addPoints},
@@ -85,6 +86,8 @@ func newAPI(e *engine, trusted []netip.Prefix, log *slog.Logger) *api {
 
 func getBalance(r *request) action {
 	program := givenID(r.query.id("loyaltyProgramId"))
+	at, asked := r.asOf()
+	r.large = asked
 	return func(t *txn) (any, error) {
 		c, err := t.customers.get(r.pathID("customerId"))
 		if err != nil {
@@ -93,6 +96,20 @@ func getBalance(r *request) action {
 		p, err := t.programOf(c, program)
 		if err != nil {
 			return nil, err
+		}
+		switch {
+		case asked && at < t.now:
+			a, then, err := recall(t, c, p, at)
+			if err != nil {
+				return nil, err
+			}
+			return newBalanceAt(a, then, at), nil
+		case asked:
+			a, err := foresee(t, c, p, at)
+			if err != nil {
+				return nil, err
+			}
+			return newBalance(t, a)
 		}
 		a, err := t.points.account(c, p)
 		if err != nil {

@@ -26,6 +26,7 @@ const contractErrors = `
 | 400 | amount_invalid | amount debe ser mayor a 0 |
 | 400 | category_invalid | category no es válida |
 | 400 | comment_too_long | comment no puede superar los 500 caracteres |
+| 400 | as_of_invalid | asOf debe ser una fecha ISO 8601 |
 | 400 | expires_at_invalid | expiresAt debe ser una fecha futura |
 | 400 | program_required | loyaltyProgramId requerido |
 | 400 | type_invalid | type debe ser Purchase o Return |

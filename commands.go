@@ -22,6 +22,7 @@ import (
 func verifyFlags(c *invocation) {
 	jsonFlag(c)
 	c.set.StringVar(&c.since, "since", "", "`archivo` con lo que escribió antes verify -json: comprueba que el libro de entonces es el principio del de hoy")
+	c.set.StringVar(&c.statement, "statement", "", "`archivo` con un estado de cuenta de la API, o - para la entrada estándar: dice si es el del libro, y nada más")
 }
 
 func backupFlags(c *invocation) {
@@ -131,7 +132,49 @@ func runExport(ctx context.Context, c *invocation) error {
 	})
 }
 
+// runStatement says whether a statement is the ledger's.
+func runStatement(ctx context.Context, c *invocation) error {
+	raw, err := readInput(c.statement, c.stdin)
+	if err != nil {
+		return err
+	}
+	if !json.Valid(raw) {
+		return adminErrorf("%s: %v", c.statement, errNoStatement)
+	}
+	c.readOnly = true
+	var out statementReport
+	err = c.withAdmin(ctx, false, func(call adminCaller) error { return call(ctx, "statement", statementRequest{raw}, &out) })
+	if err != nil {
+		return err
+	}
+	err = c.print(out, func(w io.Writer) {
+		for _, p := range out.Problems {
+			fmt.Fprintln(w, p)
+		}
+		if out.ErasedComments > 0 {
+			fmt.Fprintf(w, "%s: no se puede comprobar\n", plural(out.ErasedComments, "comentario se eliminó después", "comentarios se eliminaron después"))
+		}
+		if len(out.Problems) > 0 {
+			return
+		}
+		if out.Late > 0 {
+			fmt.Fprintf(w, "%s con fecha de ese mes o de antes, que el estado de cuenta no tiene\n", plural(int(out.Late), "movimiento llegó después", "movimientos llegaron después"))
+		}
+		fmt.Fprintf(w, "%s, cliente %s, %s hasta %s: %s; es el del libro\n", out.Organization, out.CustomerID, out.Month, out.To, plural(out.Movements, "movimiento", "movimientos"))
+	})
+	if err == nil && len(out.Problems) > 0 {
+		err = adminErrorf("el estado de cuenta no es el del libro: %s", plural(len(out.Problems), "diferencia", "diferencias"))
+	}
+	return err
+}
+
 func runVerify(ctx context.Context, c *invocation) error {
+	if c.statement != "" {
+		if c.since != "" {
+			return usageErrorf("-statement no admite -since")
+		}
+		return runStatement(ctx, c)
+	}
 	var in verifyRequest
 	if c.since != "" {
 		raw, err := readInput(c.since, c.stdin)

@@ -264,6 +264,10 @@
 //	salelist.go          lists of sales
 //	salesearch.go        sales of the customers that a search finds
 //
+// Accounts at other moments:
+//
+//	asof.go              an account as it was, and as it will be
+//
 // The document that an organization is configured with:
 //
 //	document.go          the document that describes it
@@ -319,6 +323,7 @@
 //	tls.go               TLS
 //	inputs.go            readers of input that the API and imports share
 //	personexport.go      everything about one customer, in parts
+//	statement.go         what became of an account in one month, in parts
 //	api_customers.go     handlers of customers
 //	api_sales.go         handlers of sales
 //	api_holds.go         handlers of holds
@@ -356,6 +361,7 @@
 //	verify_customers.go  customers, their sales and redemptions
 //	verify.go            the order of the steps; an organization as a whole
 //	admin.go             the operations behind the commands
+//	verify_statement.go  whether a statement is the ledger's
 //	adminusers.go        those on users
 //	import_customers.go  rows of imports, and importing customers
 //	exports.go           rows of exports
@@ -387,6 +393,7 @@
 //	paneltilltoday.go    what a member did at the till today
 //	paneltillfind.go     the till's one field
 //	paneltill.go         the till
+//	panelstatement.go    a customer's balance on a day, and the statement of a month
 //	panelcustomers.go    customers
 //	panelsalesby.go      sales by who made them
 //	panelsales.go        sales

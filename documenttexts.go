@@ -132,6 +132,8 @@ var sentenceTexts = map[string]string{
 	"no puede superar los %d caracteres":                                      "it cannot be longer than %d characters",
 	"no puede superar los %d elementos":                                       "it cannot have more than %d elements",
 	"no puede superar los %d elementos, el límite de solicitudes de la clave": "it cannot have more than %d elements, the limit of the key's requests",
+	"debe ser un mes como 2026-11":                                            "it must be a month such as 2026-11",
+	"no puede ser un mes futuro":                                              "it cannot be a month that is yet to come",
 	"no puede ser posterior a to":                                             "it cannot be after to",
 	"no puede ser posterior a to ni distar más de 100 años":                   "it cannot be after to, nor more than 100 years before it",
 	"no puede ser una fecha futura":                                           "it cannot be a date in the future",

@@ -43,6 +43,7 @@ var (
 	codeAmountInvalid            = newCode("amount_invalid", http.StatusBadRequest, "amount debe ser mayor a 0")
 	codeCategoryInvalid          = newCode("category_invalid", http.StatusBadRequest, "category no es válida")
 	codeCommentTooLong           = newCode("comment_too_long", http.StatusBadRequest, "comment no puede superar los 500 caracteres")
+	codeAsOfInvalid              = newCode("as_of_invalid", http.StatusBadRequest, "asOf debe ser una fecha ISO 8601")
 	codeExpiresAtInvalid         = newCode("expires_at_invalid", http.StatusBadRequest, "expiresAt debe ser una fecha futura")
 	codeOccurredAtInvalid        = newCode("occurred_at_invalid", http.StatusBadRequest, "occurredAt no puede ser futura ni anterior a 30 días")
 	codeProgramRequired          = newCode("program_required", http.StatusBadRequest, "loyaltyProgramId requerido")

@@ -106,6 +106,19 @@ func (r *request) moment(name string, otherwise instant, endOfDay bool) instant 
 	return at
 }
 
+// asOf reads the moment that a balance is asked for; a date is the end of that day.
+func (r *request) asOf() (at instant, asked bool) {
+	text, asked := r.query.text("asOf", 100)
+	if !asked {
+		return 0, false
+	}
+	at, ok := parseMoment(text, r.cfg.zone, true)
+	if !ok {
+		r.query.fail(newError(codeAsOfInvalid).on("asOf"))
+	}
+	return at, ok
+}
+
 // flag reads a parameter that is true or false. An absent one is false.
 func (r *request) flag(name string) bool {
 	text, _ := r.query.text(name, 10)

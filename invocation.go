@@ -62,16 +62,17 @@ type invocation struct {
 	logLevel          slog.Level // of the lines that are not a request's
 	loggedFrom        int        // lowest status of the requests that are logged
 
-	org     string
-	version uint64 // of the configuration; 0: the current one
-	dryRun  bool
-	schema  bool
-	sample  bool // the command writes a sample, and takes no file
-	since   string
-	ignore  []string
-	mapped  [][2]string // headings, and the columns that they name
-	raw     bool
-	full    bool
+	org       string
+	version   uint64 // of the configuration; 0: the current one
+	dryRun    bool
+	schema    bool
+	sample    bool // the command writes a sample, and takes no file
+	since     string
+	statement string
+	ignore    []string
+	mapped    [][2]string // headings, and the columns that they name
+	raw       bool
+	full      bool
 
 	separator rune // between the cells of an export; 0 if it is not told
 

@@ -323,6 +323,7 @@ type exportedCustomer struct {
 
 type exportedAccount struct {
 	balance
+	LifetimePoints   decimal         `json:"lifetimePoints"` // always known
 	LoyaltyProgramID id              `json:"loyaltyProgramId"`
 	TierName         *string         `json:"tierName"`
 	Holds            []holdShape     `json:"holds"`
@@ -341,6 +342,7 @@ func TestOpenAPIShapes(t *testing.T) {
 		"POST /api/v1/customers/{customerId}/merge":           mergedShape{},
 		"POST /api/v1/customers/{customerId}/erase":           customerDetail{},
 		"GET /api/v1/customers/{customerId}/export":           exportedCustomer{},
+		"GET /api/v1/customers/{customerId}/statement":        statedMonth{},
 		"GET /api/v1/points/customers/{customerId}/balance":   balance{},
 		"GET /api/v1/points/customers/{customerId}/movements": listShape[movementShape]{},
 		"POST /api/v1/points/customers/{customerId}/add":      movementShape{},

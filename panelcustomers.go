@@ -162,6 +162,8 @@ type customerView struct {
 	Redemptions []redemptionShape
 	Segments    []string
 	Way         wayBack
+	Day, Listed string // what the query says of a day, and of a program
+	OnDay       *dayBalance
 }
 
 // A programLink leads to the movements of a program.
@@ -267,7 +269,7 @@ func (view *customerView) showHolds(t *txn) error {
 }
 
 func customerPage(v *panelRequest) (any, fillFunc) {
-	view := &customerView{Way: v.wayBack()}
+	view := &customerView{Way: v.wayBack(), Day: v.param("asOf"), Listed: v.param("loyaltyProgramId")}
 	head, own := v.head(&view.TillHead), pair{"customerId", v.r.PathValue("customerId")}
 	movements := v.ask(listMovements, v.params("page", "loyaltyProgramId")...)
 	sales := v.ask(listTransactions, own, pair{"limit", "5"})
@@ -322,7 +324,8 @@ func customerPage(v *panelRequest) (any, fillFunc) {
 		for _, u := range view.Customer.SegmentIDs {
 			view.Segments = append(view.Segments, t.cfg.segment(u).Name)
 		}
-		return nil
+		view.OnDay, err = v.onDay(t, t.cfg.program(shown)) // last: it goes on to that day
+		return err
 	}
 }
 

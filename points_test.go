@@ -47,6 +47,8 @@ type history struct {
 	sales       map[int]*sale
 	redemptions map[int]id
 	holds       map[int]id
+
+	was was // asof_test.go
 }
 
 func newHistory(t *testing.T, rnd *rand.Rand) *history {

@@ -293,7 +293,7 @@ func BenchmarkLimiterTake(b *testing.B) {
 
 func BenchmarkEncodeBalance(b *testing.B) {
 	v := balance{
-		ID: id{1}, CustomerID: id{2}, CurrencyID: id{3}, Balance: 1_234_5000, LifetimePoints: 99_0000, AsOf: 1_790_000_000_123,
+		ID: id{1}, CustomerID: id{2}, CurrencyID: id{3}, Balance: 1_234_5000, LifetimePoints: new(decimal(99_0000)), AsOf: 1_790_000_000_123,
 		ExpiringPoints: []expiring{{10_0000, 1_800_000_000_000}, {20_0000, 1_810_000_000_000}},
 	}
 	b.ReportAllocs()

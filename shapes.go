@@ -95,8 +95,8 @@ type balance struct {
 	CustomerID     id         `json:"customerId"`
 	CurrencyID     id         `json:"currencyId"`
 	PendingBalance decimal    `json:"pendingBalance"`
-	LifetimePoints decimal    `json:"lifetimePoints"`
-	ExpiringPoints []expiring `json:"expiringPoints"`
+	LifetimePoints *decimal   `json:"lifetimePoints"` // null: not known of the past
+	ExpiringPoints []expiring `json:"expiringPoints"` // null: the same
 	AsOf           instant    `json:"asOf"`
 	HeldBalance    decimal    `json:"heldBalance"`
 }
@@ -107,7 +107,11 @@ func (v balance) appendJSON(b []byte) []byte {
 	b = v.CustomerID.appendJSON(append(b, `,"customerId":`...))
 	b = v.CurrencyID.appendJSON(append(b, `,"currencyId":`...))
 	b = v.PendingBalance.append(append(b, `,"pendingBalance":`...))
-	b = v.LifetimePoints.append(append(b, `,"lifetimePoints":`...))
+	if b = append(b, `,"lifetimePoints":`...); v.LifetimePoints == nil {
+		b = append(b, "null"...)
+	} else {
+		b = v.LifetimePoints.append(b)
+	}
 	b = appendJSONList(append(b, `,"expiringPoints":`...), v.ExpiringPoints)
 	b = v.AsOf.appendJSON(append(b, `,"asOf":`...))
 	b = v.HeldBalance.append(append(b, `,"heldBalance":`...))
@@ -117,7 +121,12 @@ func (v balance) appendJSON(b []byte) []byte {
 // newBalance shows an account that is settled.
 func newBalance(t *txn, a *account) (balance, error) {
 	expiring, err := t.points.expiring(a)
-	return balance{a.id(), a.Balance, a.customer.ID, a.program.currencyID(), a.Pending, a.Lifetime, expiring, t.now, a.held()}, err
+	return balance{a.id(), a.Balance, a.customer.ID, a.program.currencyID(), a.Pending, &a.Lifetime, expiring, t.now, a.held()}, err
+}
+
+// newBalanceAt shows an account of the past.
+func newBalanceAt(a *account, then *accountAt, at instant) balance {
+	return balance{a.id(), then.Balance, a.customer.ID, a.program.currencyID(), then.Pending, then.Lifetime, then.Expiring, at, then.Held}
 }
 
 type createdBy struct {

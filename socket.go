@@ -51,6 +51,7 @@ func (a *admin) operations() map[string]func(ctx context.Context, in []byte) (an
 		"user/operator": operation(a.makeOperator),
 
 		"verify":        operation(a.verify),
+		"statement":     operation(a.verifyStatement),
 		"backup":        operation(a.backup),
 		"import":        operation(a.importRows),
 		"import/done":   operation(a.importDone),

@@ -81,6 +81,8 @@ Idempotency-Key: {retry}
 
 	{text: `GET /api/v1/points/customers/{customer}/balance`, want: 200},
 	{text: `GET /api/v1/points/customers/{customer}/balance?loyaltyProgramId={sellos}`, want: 200},
+	{text: `GET /api/v1/points/customers/{customer}/balance?loyaltyProgramId={sellos}&asOf=2026-01-01`, want: 200},
+	{text: `GET /api/v1/customers/{customer}/statement?month=2026-01&loyaltyProgramId={sellos}`, want: 200},
 	{text: `GET /api/v1/points/customers/{customer}/movements`, want: 200},
 	{text: `GET /api/v1/points/customers/{customer}/movements?loyaltyProgramId={club}&type=Credit`, want: 200},
 	{text: `POST /api/v1/points/customers/{customer}/add

@@ -67,6 +67,7 @@ var errorTexts = panelTexts{
 	"error.customer_id_required":       {"Falta el cliente", "The customer is missing"},
 	"error.product_id_required":        {"Falta la recompensa", "The reward is missing"},
 	"error.category_invalid":           {"La categoría no es válida", "The category is not valid"},
+	"error.as_of_invalid":              {"La fecha no es válida", "The date is not valid"},
 	"error.expires_at_invalid":         {"El vencimiento debe ser una fecha futura", "The expiry must be a date in the future"},
 	"error.program_required":           {"Elige el programa", "Choose the program"},
 	"error.type_invalid":               {"El tipo debe ser compra o devolución", "The type must be a purchase or a return"},

@@ -24,6 +24,7 @@ var mendingTexts = panelTexts{
 	"mend.amount_invalid":             {"amount es un número mayor que 0, sin comillas.", "amount is a number above 0, without quotes."},
 	"mend.category_invalid":           {"context.allowed tiene las categorías que valen.", "context.allowed has the categories that are valid."},
 	"mend.comment_too_long":           {"Acorta el comentario a 500 caracteres.", "Shorten the comment to 500 characters."},
+	"mend.as_of_invalid":              {"asOf tiene que ser una fecha, como 2026-10-31, o un momento, como 2026-10-31T18:00:00-06:00.", "asOf has to be a date, such as 2026-10-31, or a moment, such as 2026-10-31T18:00:00-06:00."},
 	"mend.expires_at_invalid":         {"expiresAt tiene que ser una fecha futura, como 2027-12-31.", "expiresAt has to be a date in the future, such as 2027-12-31."},
 	"mend.occurred_at_invalid":        {"occurredAt no puede ser futura ni de hace más de 30 días. Revisa el reloj de la caja.", "occurredAt cannot be in the future, nor over 30 days ago. Check the till's clock."},
 	"mend.program_required":           {"Hay varios programas: envía loyaltyProgramId.", "There are several programs: send loyaltyProgramId."},
