@@ -357,6 +357,7 @@
 //	verify_versions.go   the configurations that were applied
 //	verify_events.go     the feed of events
 //	verify_people.go     users of the panel
+//	verify_reasons.go    why purchases earned what they did
 //	verify_uses.go       uses of rules with a daily limit
 //	verify_customers.go  customers, their sales and redemptions
 //	verify.go            the order of the steps; an organization as a whole

@@ -95,6 +95,25 @@ func (p *affectedAccount) reasons() shareReasons {
 	return w
 }
 
+// fit reports whether reasons can be of a purchase in a program.
+func (w *shareReasons) fit(p *program) bool {
+	if w.Tier > uint64(len(p.Tiers)) || len(w.Rules) > len(p.Rules) {
+		return false
+	}
+	for i, u := range w.Rules {
+		r := &p.Rules[i]
+		for c := range conditions {
+			if u.Conditions.has(c) && !r.has(c) {
+				return false
+			}
+		}
+		if u.Conditions>>conditions != 0 || u.Conditions != 0 && !r.isForPurchases() {
+			return false
+		}
+	}
+	return true
+}
+
 // A programReasons is why a purchase earned what it did in a program, as the configuration was.
 type programReasons struct {
 	program *program
@@ -135,7 +154,7 @@ func (sa *salesTxn) reasonsFor(s *sale) ([]programReasons, *config, error) {
 		if cfg != nil {
 			p = cfg.programNumber(v.Program)
 		}
-		if p == nil || v.Reasons.Tier > uint64(len(p.Tiers)) || len(v.Reasons.Rules) > len(p.Rules) {
+		if p == nil || !v.Reasons.fit(p) {
 			return nil, nil, unreadable(sa.key(s.Seq))
 		}
 		why := programReasons{program: p, earned: v.Earned, steps: v.Reasons.Steps}

@@ -57,7 +57,11 @@ func (w *ruleWording) steps(p *programReasons) string {
 		parts = append(parts, w.say("why.tier", w.signed(p.steps.Tier), p.tier.Name, w.Number(*p.tier.Multiplier)))
 	}
 	if p.steps.Rounding != 0 {
-		parts = append(parts, w.say("why.rounding", w.signed(p.steps.Rounding)))
+		name := "why.rounding"
+		if slices.ContainsFunc(p.rules, func(r ruleReasons) bool { return r.applied() && r.rule.Budget != nil }) {
+			name = "why.budget"
+		}
+		parts = append(parts, w.say(name, w.signed(p.steps.Rounding)))
 	}
 	return strings.Join(parts, ", ") + " = " + w.Number(p.earned)
 }
@@ -97,5 +101,6 @@ var whyTexts = panelTexts{
 	"why.unknown":  {"De esta venta no se guardó por qué las otras reglas no dieron nada.", "Why the other rules gave nothing was not kept of this sale."},
 	"why.rules":    {"%s por las reglas", "%s by the rules"},
 	"why.tier":     {"%s por ser %s (× %s)", "%s for being %s (× %s)"},
-	"why.rounding": {"%s por redondeo o por lo que quedaba de un presupuesto", "%s by rounding, or by what was left of a budget"},
+	"why.rounding": {"%s por redondeo", "%s by rounding"},
+	"why.budget":   {"%s por redondeo o por lo que quedaba de un presupuesto", "%s by rounding, or by what was left of a budget"},
 }

@@ -425,42 +425,86 @@ func (s conditionSet) without(c condition) conditionSet { return s &^ (1 << c) }
 // isForPurchases reports whether purchases run the rule; else another occasion does.
 func (r *rule) isForPurchases() bool { return r.On == onPurchase || r.On == "" }
 
-// meets reports whether a purchase meets a condition of a rule; one that the rule has not
-// is met.
+// has reports whether the rule has a condition. A program's own excluded skus are one of each rule.
+func (r *rule) has(c condition) bool {
+	switch c {
+	case conditionSKUs:
+		return len(r.SKUs) > 0
+	case conditionAmount:
+		return r.MinAmount != nil
+	case conditionTiers:
+		return len(r.Tiers) > 0
+	case conditionSegments:
+		return len(r.Segments) > 0
+	case conditionDays:
+		return len(r.Days) > 0
+	case conditionHours:
+		return r.Hours != nil
+	case conditionFirst:
+		return r.FirstPurchase
+	case conditionDaily:
+		return r.MaxPerCustomerPerDay > 0
+	case conditionDates:
+		return r.From != "" || r.Until != ""
+	case conditionLabels:
+		return len(r.Labels) > 0
+	case conditionEvery:
+		return r.Every > 0
+	case conditionLife:
+		return r.MaxPerCustomer > 0
+	case conditionBudget:
+		return r.Budget != nil
+	case conditionQuantity:
+		return r.MinQuantity != nil
+	}
+	return c == conditionExcluded
+}
+
+// meets reports whether a purchase meets a condition that the rule has.
 func (r *rule) meets(c condition, f *facts) bool {
 	switch c {
-	case conditionAmount:
-		return r.MinAmount == nil || r.amountLeft(f).minus(r.MinAmount.fraction()).sign() >= 0
 	case conditionSKUs:
-		return len(r.SKUs) == 0 || slices.ContainsFunc(f.items, func(it item) bool { return matchesAny(r.SKUs, it.SKU) && !r.excludes(f, it.SKU) })
-	case conditionExcluded:
-		return len(r.ExcludeSKUs)+len(f.excluded) == 0 || !r.leavesNothing(f)
-	case conditionQuantity:
-		return r.MinQuantity == nil || r.matching(f).minus(r.MinQuantity.fraction()).sign() >= 0
-	case conditionLabels:
-		return f.labels.meet(r.Labels)
+		return slices.ContainsFunc(f.items, func(it item) bool { return matchesAny(r.SKUs, it.SKU) && !r.excludes(f, it.SKU) })
+	case conditionAmount:
+		return r.amountLeft(f).minus(r.MinAmount.fraction()).sign() >= 0
 	case conditionTiers:
-		return len(r.Tiers) == 0 || slices.Contains(r.Tiers, f.tier.name())
+		return slices.Contains(r.Tiers, f.tier.name())
 	case conditionSegments:
-		return len(r.Segments) == 0 || overlap(r.Segments, f.segments())
+		return overlap(r.Segments, f.segments())
 	case conditionDays:
-		return len(r.Days) == 0 || slices.Contains(r.Days, f.at.Weekday().String())
+		return slices.Contains(r.Days, f.at.Weekday().String())
 	case conditionHours:
-		return r.Hours == nil || r.Hours.contains(f.at.Format("15:04"))
+		return r.Hours.contains(f.at.Format("15:04"))
+	case conditionFirst:
+		return f.first
+	case conditionDaily:
+		return f.counts.onDay(r.Key) < r.MaxPerCustomerPerDay
 	case conditionDates:
 		return r.inForce(f.at)
-	case conditionFirst:
-		return !r.FirstPurchase || f.first
-	case conditionDaily:
-		return r.MaxPerCustomerPerDay == 0 || f.counts.onDay(r.Key) < r.MaxPerCustomerPerDay
-	case conditionLife:
-		return r.MaxPerCustomer == 0 || f.counts.inLife(r.Key).Uses < uint64(r.MaxPerCustomer)
-	case conditionBudget:
-		return r.Budget == nil || f.counts.budgetLeft(r) > 0
+	case conditionLabels:
+		return f.labels.meet(r.Labels)
 	case conditionEvery:
-		return r.Every == 0 || f.counts.inLife(r.Key).isTurn(r.Every)
+		return f.counts.inLife(r.Key).isTurn(r.Every)
+	case conditionLife:
+		return f.counts.inLife(r.Key).Uses < uint64(r.MaxPerCustomer)
+	case conditionBudget:
+		return f.counts.budgetLeft(r) > 0
+	case conditionQuantity:
+		return r.matching(f).minus(r.MinQuantity.fraction()).sign() >= 0
+	case conditionExcluded:
+		return len(r.ExcludeSKUs)+len(f.excluded) == 0 || !r.leavesNothing(f)
 	}
 	return false
+}
+
+// unmet are the conditions of a purchase rule that a purchase does not meet.
+func (r *rule) unmet(f *facts) (s conditionSet) {
+	for c := range conditions {
+		if r.has(c) && !r.meets(c, f) {
+			s = s.with(c)
+		}
+	}
+	return s
 }
 
 // A ruleLife is how often a customer used a rule in all, with purchases that are not wholly
@@ -476,16 +520,6 @@ type ruleLife struct {
 func (l ruleLife) isTurn(every int) bool {
 	turn := l.Turns + 1
 	return turn%uint64(every) == 0 && turn > l.Given
-}
-
-// unmet are the conditions of a purchase rule that a purchase does not meet.
-func (r *rule) unmet(f *facts) (s conditionSet) {
-	for c := range conditions {
-		if !r.meets(c, f) {
-			s = s.with(c)
-		}
-	}
-	return s
 }
 
 func overlap(a, b []string) bool {

@@ -147,7 +147,7 @@ func (r *rule) asksFor(purchase *sale, p *program) bool {
 	}
 	f.items = slices.DeleteFunc(f.items, func(it item) bool { return it.Quantity <= 0 })
 	for _, c := range []condition{conditionAmount, conditionSKUs, conditionExcluded, conditionQuantity} {
-		if !r.meets(c, &f) {
+		if r.has(c) && !r.meets(c, &f) {
 			return false
 		}
 	}

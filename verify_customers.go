@@ -142,6 +142,9 @@ func (v *verifier) historyOf(c *customer, what subject) error {
 	for i := range h.all {
 		v.salePoints(&h.all[i])
 		v.paymentOf(&h.all[i])
+		if err := v.reasons(h.all[i].sale); err != nil {
+			return err
+		}
 	}
 	if err := v.ruleLives(c, what); err != nil {
 		return err

@@ -176,6 +176,7 @@ type verifier struct {
 	gathered   *gather // records of the customers that are being checked; nil: none
 	merges     *merges // who was merged into whom
 	someHolds  *bool   // whether the organization has any; nil: not looked for
+	versions   map[uint64]*config // of the organization, that were read
 
 	history  saleHistory
 	holds    map[id]*heldAgain // of the customer; nil: it has none
