@@ -104,6 +104,7 @@ func (r *request) enrolment() (e enrolment) {
 	e.ExternalID, _ = r.fields.text("externalId", maxExternalID)
 	text, present := r.fields.text("birthDate", anyLength)
 	e.BirthDate = parsedBirthDate(r.fields.input, text, present, "birthDate", dayOf(r.now, r.cfg.zone))
+	e.Marketing = r.marketing()
 	e.Attributes = mergeAttributes(nil, r.attributes())
 	r.fields.fail(checkAttributes(e.Attributes))
 	return e
@@ -129,6 +130,9 @@ func patchCustomer(r *request) action {
 	p.ExternalID = r.fields.patched("externalId", maxExternalID)
 	if text := r.fields.patched("birthDate", anyLength); text != nil {
 		p.BirthDate = new(parsedBirthDate(r.fields.input, *text, *text != "", "birthDate", dayOf(r.now, r.cfg.zone)))
+	}
+	if r.fields.given("marketing") {
+		p.Marketing = new(r.marketing())
 	}
 	p.ClearAttributes = r.fields.given("attributes") && r.fields.literal("attributes") == ""
 	p.Attributes = r.attributes()

@@ -18,6 +18,7 @@ type customerPatch struct {
 	BirthDate       *birthDate
 	Attributes      []attribute // added by name; one without a value drops the name
 	ClearAttributes bool
+	Marketing       *consentAnswer
 }
 
 // patch changes a customer and returns it. If holds is not nil and false for the
@@ -34,6 +35,9 @@ func (cu *customersTxn) patch(cust id, p customerPatch, holds func(etag string) 
 		return nil, newError(codePreconditionFailed)
 	}
 	after := p.of(c, cu.t.dayOf(cu.t.now))
+	if p.Marketing != nil {
+		after.Marketing = c.Marketing.said(*p.Marketing, cu.t.now)
+	}
 	if err := cu.checkChange(c, after); err != nil {
 		return nil, err
 	}
@@ -103,6 +107,9 @@ func (c *customer) profile(to *coder) {
 	}
 	uintField(to, &c.BirthDate)
 	listField(to, &c.Attributes, (*attribute).fields)
+	if c.Marketing.Answer != consentUnknown {
+		byteField(to, &c.Marketing.Answer)
+	}
 }
 
 // etag is a hash of the fields that a PATCH can change.
@@ -145,7 +152,7 @@ func (cu *customersTxn) moveProfile(before, after *customer) error {
 }
 
 // auditChanges returns what the audit log says of a change. It names the changed fields, as
-// clients call them, and gives values of the status only.
+// clients call them, and gives values of the status and of the consent to notices only.
 func (c *customer) auditChanges(after *customer) []change {
 	var names []string
 	for _, f := range [...]struct {
@@ -164,6 +171,9 @@ func (c *customer) auditChanges(after *customer) []change {
 	changes := unsaid(names...)
 	if c.Status != after.Status {
 		changes = append(changes, change{"status", c.Status, after.Status})
+	}
+	if a, b := c.Marketing.Answer, after.Marketing.Answer; a != b {
+		changes = append(changes, change{"marketing", a.orNull(), b.orNull()})
 	}
 	return changes
 }

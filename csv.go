@@ -362,6 +362,8 @@ func (im *importer) toRow(fields []string) (row importRow, faults []rowFault) {
 			row.ExternalID = in.key()
 		case "birthDate":
 			row.BirthDate = in.date()
+		case "marketing":
+			row.Marketing = cell
 		case "createdAt":
 			row.CreatedAt = in.date()
 		case "points":
@@ -397,17 +399,6 @@ func (im *importer) toRow(fields []string) (row importRow, faults []rowFault) {
 		row.Items = []importItem{it}
 	}
 	return row, in.faults
-}
-
-// saleType reads the type of a sale, which may be in Spanish.
-func saleType(cell string) string {
-	switch fold(trimBlanks(cell)) {
-	case "compra", "venta", "sale":
-		return typePurchase
-	case "devolucion", "reembolso", "nota de credito", "refund":
-		return typeReturn
-	}
-	return trimBlanks(cell)
 }
 
 // sameSale reports whether two adjacent rows are items of one sale. A row without

@@ -40,6 +40,8 @@ type customer struct {
 	MergedInto   id      // the customer that a Merged one became part of
 	GoneAt       instant // when a hidden one was hidden
 
+	Marketing consent
+
 	Secret sealSecret // of the answers that show the customer (sealing.go)
 }
 
@@ -67,6 +69,7 @@ const (
 	customerMergedInto   = 6
 	customerGoneAt       = 7
 	customerSecret       = 8
+	customerMarketing    = 9
 )
 
 func (c *customer) fields(to *coder) {
@@ -111,6 +114,9 @@ func (c *customer) fields(to *coder) {
 	}
 	if to.optional(customerSecret, c.Secret != (sealSecret{})) {
 		to.id((*id)(&c.Secret))
+	}
+	if to.optional(customerMarketing, c.Marketing != (consent{})) {
+		c.Marketing.fields(to)
 	}
 }
 
@@ -294,6 +300,7 @@ type enrolment struct {
 	ExternalID string
 	BirthDate  birthDate
 	Attributes []attribute
+	Marketing  consentAnswer
 
 	Since instant // of a new customer that was enrolled elsewhere before; else 0
 }
@@ -390,6 +397,9 @@ func (cu *customersTxn) doubt(c *customer, e enrolment) (doubt, error) {
 // fillIn adds what the customer lacks. It overwrites nothing.
 func (cu *customersTxn) fillIn(c *customer, e enrolment) error {
 	after := c.filledBy(e, cu.t.dayOf(cu.t.now))
+	if c.Marketing.Answer == consentUnknown {
+		after.Marketing = c.Marketing.said(e.Marketing, cu.t.now)
+	}
 	err := cu.change(c, &after)
 	*c = after
 	return err
@@ -421,7 +431,7 @@ func (cu *customersTxn) newCustomer(e enrolment) (*customer, error) {
 		ID: cu.t.id(), Number: n.Customers, Program: p.Number,
 		FirstName: e.FirstName, LastName: e.LastName, Email: e.Email, Phone: e.Phone,
 		Status: statusActive, CreatedAt: cmp.Or(e.Since, cu.t.now), UpdatedAt: cu.t.now,
-		ExternalID: e.ExternalID, Attributes: e.Attributes,
+		ExternalID: e.ExternalID, Attributes: e.Attributes, Marketing: consent{}.said(e.Marketing, cu.t.now),
 	}
 	c.Secret = cu.t.seals.newSecret(c.Number)
 	c.setBirthDate(e.BirthDate, cu.t.dayOf(cu.t.now))

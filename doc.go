@@ -183,6 +183,7 @@
 //	customers.go         customers, and how they are identified
 //	families.go          whose records they are, after merges
 //	sealing.go           how an erasure makes stored answers unreadable
+//	consent.go           whether they want notices
 //	attributes.go        their attributes and dates of birth
 //	changes.go           changes of them, and the indexes that follow
 //	statuses.go          lists of them, by status
@@ -389,6 +390,7 @@
 //	panel.go             the steps of a request of the panel
 //	panelshared.go       what the till and the pages of customers and sales share
 //	panelgifts.go        vouchers that nobody redeemed, in words
+//	panelnotices.go      whether customers want notices
 //	panelwhy.go          why a purchase earned what it did
 //	panelpayment.go      paying with points: the till's control, and in words what a payment was
 //	paneltilltoday.go    what a member did at the till today

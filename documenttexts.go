@@ -124,6 +124,7 @@ var sentenceTexts = map[string]string{
 	"debe ser un entero mayor o igual a 0": "it must be a whole number, 0 or more",
 	"debe ser un entero entre %d y %d":     "it must be a whole number between %d and %d",
 	"debe ser un tipo de evento, como points.added, o un grupo, como points.*": "it must be a type of event, such as points.added, or a group, such as points.*",
+	"debe ser sí o no":          "it must be yes or no",
 	"debe ser una fecha futura": "it must be a date in the future",
 	"debe ser una fecha con el año de cuatro cifras, como 2026-11-30 o 30/11/2026 (con -dates mdy, 11/30/2026)": "it must be a date with a year of four digits, such as 2026-11-30 or 30/11/2026 (with -dates mdy, 11/30/2026)",
 	"debe tener de 1 a %d elementos":                                          "it must have 1 to %d elements",

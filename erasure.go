@@ -92,7 +92,7 @@ func (c *customer) erased() *customer {
 	after := *c
 	after.FirstName, after.LastName, after.Email, after.Phone, after.ExternalID = "", "", "", "", ""
 	after.BirthDate, after.BirthdayFrom, after.BirthdayYear = 0, 0, 0
-	after.Attributes, after.Person, after.Secret = nil, id{}, sealSecret{}
+	after.Attributes, after.Marketing, after.Person, after.Secret = nil, consent{}, id{}, sealSecret{}
 	after.Status = statusErased
 	return &after
 }

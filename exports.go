@@ -36,10 +36,10 @@ var exportColumns = map[string][]string{
 	},
 }
 
-// fullColumns are the columns that a full export adds. Of these only enrolled and labels are
-// imported.
+// fullColumns are the columns that a full export adds. Of these only enrolled, marketing and labels
+// are imported.
 var fullColumns = map[string][]string{
-	importCustomers: {"id", "tier", "balance", "pending", "expiring", "enrolled", "status"},
+	importCustomers: {"id", "tier", "balance", "pending", "expiring", "enrolled", "status", "marketing"},
 	importSales:     {"id", "customerId", "points", "source", "registeredAt", "createdBy", "pointsPaid", "amountPaid", "amountDue", "labels"},
 	exportMovements: {"rule", "createdBy"},
 }
@@ -123,7 +123,7 @@ func exportCustomerRow(t *txn, number uint64, full bool) ([][]string, error) {
 	}
 	current, _ := a.tier()
 	return [][]string{append(row,
-		c.ID.String(), current.name(), a.Balance.String(), a.Pending.String(), strings.Join(sums, "; "), c.CreatedAt.String(), c.Status)}, nil
+		c.ID.String(), current.name(), a.Balance.String(), a.Pending.String(), strings.Join(sums, "; "), c.CreatedAt.String(), c.Status, c.Marketing.Answer.text())}, nil
 }
 
 // exportSaleRows returns a row for each item of a sale, or one row if it has no items.

@@ -32,6 +32,7 @@ var importColumns = map[string][]column{
 		{"phoneNumber", phoneNames},
 		{"externalId", "id externo, número cliente, código cliente, clave cliente, id cliente, número socio, número tarjeta, external, customer id, customer number, member id, member number, card number"},
 		{"birthDate", "cumpleaños, fecha nacimiento, nacimiento, fecha cumpleaños, birthday, date birth, dob"},
+		{"marketing", "avisos, acepta avisos, quiere avisos, promociones, acepta promociones, publicidad, acepta publicidad, consentimiento, boletín, newsletter, opt in, accepts marketing, marketing consent, consent"},
 		{"createdAt", "alta, fecha alta, registro, fecha registro, cliente desde, miembro desde, socio desde, enrolled, enrolled at, enrollment date, signup date, joined, join date, member since, customer since, created"},
 		{"points", "puntos, saldo, saldo inicial, saldo puntos, puntos disponibles, puntos actuales, points balance, available points, opening balance, current points"},
 		{"expiresAt", "vencen, vence, vencimiento, fecha vencimiento, puntos vencen, caducan, caduca, caducidad, fecha caducidad, expiran, expira, expiración, fecha expiración, expires, expiry, expiry date, expiration, expiration date, points expire"},
@@ -266,4 +267,15 @@ func (h *fileHeadings) score(list []string) (n int) {
 		}
 	}
 	return n
+}
+
+// saleType reads the type of a sale, which may be in Spanish.
+func saleType(cell string) string {
+	switch fold(trimBlanks(cell)) {
+	case "compra", "venta", "sale":
+		return typePurchase
+	case "devolucion", "reembolso", "nota de credito", "refund":
+		return typeReturn
+	}
+	return trimBlanks(cell)
 }

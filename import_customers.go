@@ -17,6 +17,7 @@ type importRow struct {
 	Phone     string `json:"phoneNumber,omitempty"`
 
 	BirthDate string `json:"birthDate,omitempty"`
+	Marketing string `json:"marketing,omitempty"`
 	Points    string `json:"points,omitempty"` // the opening balance
 	Expires   string `json:"expiresAt,omitempty"`
 	Historic  string `json:"historicPoints,omitempty"`
@@ -193,6 +194,7 @@ func importCustomer(t *txn, r *rowReader, into *program, samePerson bool) (o imp
 	e.LastName, _ = r.clean("lastName", r.row.LastName, maxName, codeInvalidField)
 	e.ExternalID, _ = r.clean("externalId", r.row.ExternalID, maxExternalID, codeInvalidField)
 	e.BirthDate = birthDateOf(t, r)
+	e.Marketing = marketingOf(r)
 	if text := trimBlanks(r.row.CreatedAt); text != "" {
 		e.Since = pastMoment(t, r.input, "createdAt", text)
 	}
@@ -244,6 +246,20 @@ func carryOverRow(t *txn, r *rowReader, c *customer, b carriedOver) (given decim
 		}
 	}
 	return 0, err
+}
+
+// marketingOf reads whether the customer of a row wants notices.
+func marketingOf(r *rowReader) consentAnswer {
+	switch fold(trimBlanks(r.row.Marketing)) {
+	case "":
+		return consentUnknown
+	case "si", "s", "yes", "y", "true", "verdadero", "1", "x", "acepta":
+		return consentGiven
+	case "no", "n", "false", "falso", "0":
+		return consentRefused
+	}
+	r.invalid("marketing", "debe ser sí o no")
+	return consentUnknown
 }
 
 // birthDateOf reads the date of birth of a row.

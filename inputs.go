@@ -200,6 +200,15 @@ func parsedBirthDate(in input, text string, present bool, name string, today day
 	return b
 }
 
+// marketing reads whether a customer wants notices; null is no answer.
+func (r *request) marketing() consentAnswer {
+	yes := r.fields.flag("marketing")
+	if r.fields.literal("marketing") == "" {
+		return consentUnknown
+	}
+	return answerOf(yes)
+}
+
 // attributes reads the attributes of a customer. One that is null or blank has no value.
 func (r *request) attributes() []attribute {
 	members, ok := r.fields.members("attributes")

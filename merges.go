@@ -103,6 +103,7 @@ func (c *customer) mergedWith(gone *customer, today day) (*customer, *customer, 
 		after.BirthDate, after.BirthdayFrom = gone.BirthDate, gone.BirthdayFrom
 	}
 	after.BirthdayYear = max(c.BirthdayYear, gone.BirthdayYear)
+	after.Marketing = c.Marketing.later(gone.Marketing)
 	var ok bool
 	if after.TotalSpent, ok = c.TotalSpent.add(gone.TotalSpent); !ok {
 		return nil, nil, newError(codeTooLarge).on("totalSpent")

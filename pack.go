@@ -54,6 +54,8 @@ var packedWords = []string{
 
 	"explanation", "rules", "applied", "reasons", "steps", "step", "multiplier", "mode",
 	"tierProgress", "metric", "value", "missing", "fallsAt", "fallsTo", "PointsEarned",
+
+	"marketing", "marketingAt",
 }
 
 var packedPlaces = func() map[string]byte {

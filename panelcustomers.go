@@ -32,7 +32,10 @@ func customerForms() []panelForm {
 	byHand := []formMember{{name: "amount", kind: amountMember}, {name: "comment", must: true}, {name: "loyaltyProgramId"}, {name: "expiresAt"}}
 	patch := []formMember{{name: "status"}}
 	for _, m := range enrolMembers {
-		patch = append(patch, formMember{name: m.name, kind: patchMember})
+		if m.kind != madeMember {
+			m.kind = patchMember
+		}
+		patch = append(patch, m)
 	}
 	return []panelForm{
 		{path: "/panel/clientes/nuevo", need: "customers:write", from: "/panel/clientes/nuevo", members: enrolMembers, handle: enrolNew, action: "customer.created", done: toOne},

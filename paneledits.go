@@ -260,22 +260,6 @@ func (l docLines) of(path string) int {
 	}
 }
 
-// Members of the bodies of such forms. A field that the form does not have stays as it is;
-// one that is blank is taken out.
-
-func blankOr(literal func(v *panelRequest, name, text string) string) func(*panelRequest, string) string {
-	return func(v *panelRequest, name string) string {
-		text, sent := v.posted.get(name)
-		if text = trimBlanks(text); text != "" {
-			return literal(v, name, text)
-		}
-		if sent {
-			return "null"
-		}
-		return ""
-	}
-}
-
 // words, figures and such are members of a body.
 func wordMember(name string) formMember {
 	return formMember{name: name, kind: madeMember, make: blankOr(func(_ *panelRequest, _, text string) string { return string(appendJSONString(nil, text)) })}

@@ -451,3 +451,21 @@ func (v *panelRequest) writesAs(t *txn) error {
 	}
 	return v.allow()
 }
+
+// blankOr makes a member of a body that is null where the field is blank. Where the form does not
+// have the field the member is left out.
+func blankOr(literal func(v *panelRequest, name, text string) string) func(*panelRequest, string) string {
+	return func(v *panelRequest, name string) string {
+		text, sent := v.posted.get(name)
+		if text = trimBlanks(text); text != "" {
+			return literal(v, name, text)
+		}
+		if sent {
+			return "null"
+		}
+		return ""
+	}
+}
+
+// boolLiteral is true for a box that is checked, and for a choice what it says.
+func boolLiteral(_ *panelRequest, _, text string) string { return strconv.FormatBool(text != "false") }

@@ -44,7 +44,7 @@ func panelPlaces() []panelPlace {
 // allTexts are the texts of the panel, its errors included.
 var allTexts = sync.OnceValue(func() panelTexts {
 	return joinTexts(commonTexts, errorTexts, permissionTexts, faultTexts, placeTexts, proofTexts,
-		homeTexts, workTexts, tillTexts, paymentTexts, giftTexts, tillFindTexts, tillTodayTexts, customerTexts, statementTexts, saleTexts, redemptionTexts, rewardTexts, programTexts, ruleTexts, reasonTexts, segmentTexts, simulatorTexts, whyTexts, configTexts,
+		homeTexts, workTexts, tillTexts, paymentTexts, giftTexts, tillFindTexts, tillTodayTexts, customerTexts, noticeTexts, statementTexts, saleTexts, redemptionTexts, rewardTexts, programTexts, ruleTexts, reasonTexts, segmentTexts, simulatorTexts, whyTexts, configTexts,
 		developmentTexts, keyTexts, mendingTexts, webhookTexts, webhookFormTexts,
 		versionTexts, activityTexts, personTexts, auditTexts, operatorTexts,
 		teamTexts, accountTexts, lockTexts, logInTexts)

@@ -32,7 +32,7 @@ var saleMembers = []formMember{
 }
 
 var enrolMembers = []formMember{
-	{name: "phoneNumber"}, {name: "email"}, {name: "firstName"}, {name: "lastName"}, {name: "externalId"}, {name: "birthDate"},
+	{name: "phoneNumber"}, {name: "email"}, {name: "firstName"}, {name: "lastName"}, {name: "externalId"}, {name: "birthDate"}, {name: "marketing", kind: madeMember, make: blankOr(boolLiteral)},
 }
 
 func tillForms() []panelForm {

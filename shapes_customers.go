@@ -72,6 +72,8 @@ type customerDetail struct {
 	ExternalID        *string           `json:"externalId"`
 	BirthDate         *string           `json:"birthDate"`
 	Attributes        attributesShape   `json:"attributes"`
+	Marketing         *bool             `json:"marketing"`
+	MarketingAt       instant           `json:"marketingAt"`
 	Status            string            `json:"status"`
 	MergedInto        *id               `json:"mergedInto"`
 	LoyaltyProgramID  id                `json:"loyaltyProgramId"`
@@ -169,7 +171,7 @@ func newCustomerDetail(t *txn, c *customer) (customerDetail, error) {
 	d := customerDetail{
 		ID: c.ID, Name: c.name(), FirstName: orNull(c.FirstName), LastName: orNull(c.LastName),
 		Email: orNull(c.Email), PhoneNumber: orNull(c.Phone), ExternalID: orNull(c.ExternalID), BirthDate: orNull(c.BirthDate.String()),
-		Attributes: attributesShape{c.Attributes}, Status: c.Status, MergedInto: idOrNull(c.MergedInto),
+		Attributes: attributesShape{c.Attributes}, Marketing: c.Marketing.Answer.orNull(), MarketingAt: c.Marketing.At, Status: c.Status, MergedInto: idOrNull(c.MergedInto),
 		LoyaltyProgramID: p.ID, TierName: own.TierName, NextTierName: next.nameOrNull(), TierProgress: own.TierProgress, CurrencyID: p.currencyID(),
 		Balance: a.Balance, PendingBalance: a.Pending, LifetimePoints: a.Lifetime, ExpiringPoints: expiring,
 		Programs: []customerProgram{own}, SegmentIDs: []id{}, TotalSpent: c.TotalSpent, TransactionsCount: c.Purchases, LastTransactionAt: c.LastSaleAt,

@@ -171,11 +171,11 @@ type verifier struct {
 	txn *txn
 	*findings
 	run        *verifyRun
-	recounting bool    // a recount is under way: what the tiers should be is not known yet
-	inIndex    uint64  // customers whose texts are in the search index
-	gathered   *gather // records of the customers that are being checked; nil: none
-	merges     *merges // who was merged into whom
-	someHolds  *bool   // whether the organization has any; nil: not looked for
+	recounting bool               // a recount is under way: what the tiers should be is not known yet
+	inIndex    uint64             // customers whose texts are in the search index
+	gathered   *gather            // records of the customers that are being checked; nil: none
+	merges     *merges            // who was merged into whom
+	someHolds  *bool              // whether the organization has any; nil: not looked for
 	versions   map[uint64]*config // of the organization, that were read
 
 	history  saleHistory
