@@ -61,6 +61,8 @@ type organization struct {
 		// Of the panel.
 		CashierReturns bool   `json:"cashierReturns,omitempty"` // cashiers may return their own sales of the day
 		SecondFactor   []role `json:"secondFactor,omitempty"`   // roles that need one
+
+		Notices *noticesDoc `json:"notices,omitempty"` // texts that are sent by hand (noticetexts.go)
 	} `json:"settings"`
 }
 
@@ -85,6 +87,9 @@ func (o *organization) fillIn() {
 	s := &o.Settings
 	s.Language = cmp.Or(s.Language, "es")
 	s.ExternalIDs = cmp.Or(s.ExternalIDs, externalIDsFree)
+	if s.Notices != nil && *s.Notices == (noticesDoc{}) {
+		s.Notices = nil
+	}
 	if s.MaxLateDays == nil {
 		s.MaxLateDays = new(usualLateDays)
 	}

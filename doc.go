@@ -154,6 +154,7 @@
 //	eventwaiters.go      requests that wait for events
 //	cache.go             settings kept between requests
 //	leases.go            which of several servers does what one has to do
+//	noticetexts.go       texts that a shop sends by hand
 //	config.go            an organization's configuration
 //	creator.go           who made a record
 //	versions.go          the configurations that were applied

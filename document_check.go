@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"sello/internal/tz"
 	"sello/internal/webhook"
@@ -188,10 +190,24 @@ func (ck *checker) organization(o *organization) *time.Location {
 			ck.require(false, path, "se repite")
 		}
 	}
+	ck.notices(o.Settings.Notices)
 	if err != nil {
 		return time.UTC
 	}
 	return zone
+}
+
+// notices checks the texts that are sent by hand.
+func (ck *checker) notices(d *noticesDoc) {
+	for i, text := range d.texts() {
+		rule := noticeRules[i]
+		path := "organization.settings.notices." + string(rule.kind)
+		ck.require(utf8.RuneCountInString(text) <= maxNotice, path, "no puede superar los %d caracteres", maxNotice)
+		ck.require(!strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }), path, "contiene caracteres no permitidos")
+		for _, m := range noticePlace.FindAllStringSubmatch(text, -1) {
+			ck.require(slices.Contains(rule.places, m[1]), path, "no hay {%s}; hay %s", m[1], rule.known())
+		}
+	}
 }
 
 func (ck *checker) reward(path string, r *rewardDoc, zone *time.Location) {

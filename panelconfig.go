@@ -21,7 +21,8 @@ func configForms() []panelForm {
 		partMember("plan", wordMember("name")),
 		{name: "apiAccess", kind: madeMember, make: checkedPlan},
 		partMember("profile", wordMember("country"), wordMember("industry"), wordMember("logoUrl"), wordMember("primaryColor")),
-		partMember("settings", wordMember("timezone"), wordMember("currency"), wordMember("language"), figureMember("maxLateDays"), wordMember("externalIds"), figureMember("amountDecimals")),
+		partMember("settings", wordMember("timezone"), wordMember("currency"), wordMember("language"), figureMember("maxLateDays"), wordMember("externalIds"), figureMember("amountDecimals"),
+			partMember("notices", wordMember("expiring"), wordMember("birthday"), wordMember("almost"))),
 		{name: "cashierReturns", kind: checkMember},
 	}
 	return reviewedForms("organization", []panelForm{
@@ -73,6 +74,7 @@ type configView struct {
 	Locked       bool // there are customers: the time zone stays
 	Operates     bool // the member may change the plan
 	Late         string
+	Notices      *noticesDoc
 	Pays         bool // points of a program pay, or there is a setting of what they do
 	Done         bool
 }
@@ -81,9 +83,12 @@ func configPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
-	view := &configView{Done: v.param("hecho") != "", Operates: v.may(operates)}
+	view := &configView{Notices: new(noticesDoc), Done: v.param("hecho") != "", Operates: v.may(operates)}
 	return view, func(t *txn) (err error) {
 		view.Organization, view.Late = t.cfg.Organization, strconv.Itoa(t.cfg.maxLateDays())
+		if n := t.cfg.Organization.Settings.Notices; n != nil {
+			view.Notices = n
+		}
 		view.Pays = view.Organization.Settings.AmountDecimals != nil || slices.ContainsFunc(t.cfg.Programs, func(p *program) bool { return p.Payment != nil })
 		if view.Locked, err = hasCustomers(t, t.org); err == nil {
 			view.Stamp, err = stampOf(t.cfg)
@@ -236,6 +241,14 @@ var configTexts = panelTexts{
 	"doc.settings.language":                  {"Idioma", "Language"},
 	"doc.settings.maxLateDays":               {"Días que puede llegar tarde una venta", "Days that a sale may come late"},
 	"doc.settings.externalIds":               {"Números de ticket", "Receipt numbers"},
+	"config.notices":                         {"Avisos", "Notices"},
+	"config.notices.about":                   {"Los textos de Avisos. En blanco, el de siempre. {nombre}, {negocio}, {saldo} y {moneda} se llenan solos; en los puntos que vencen también {puntos} y {fecha}, y en la compra que falta {meta}.", "The texts of Notices. Blank for the usual one. {nombre}, {negocio}, {saldo} and {moneda} are filled in; for points that expire also {puntos} and {fecha}, and for the missing purchase {meta}."},
+	"organization.settings.notices.expiring": {"Puntos que vencen", "Points that expire"},
+	"organization.settings.notices.birthday": {"Cumpleaños", "Birthdays"},
+	"organization.settings.notices.almost":   {"Falta una compra", "One purchase is missing"},
+	"doc.settings.notices.expiring":          {"Aviso de puntos que vencen", "Notice of points that expire"},
+	"doc.settings.notices.birthday":          {"Aviso de cumpleaños", "Notice on birthdays"},
+	"doc.settings.notices.almost":            {"Aviso de que falta una compra", "Notice that one purchase is missing"},
 	"doc.settings.cashierReturns":            {"La caja puede devolver", "Cashiers may return"},
 	"doc.settings.secondFactor":              {"Necesita segundo factor", "Needs a second factor"},
 	"doc.settings.amountDecimals":            {"Decimales de los importes que pagan puntos", "Decimals of amounts that points pay"},
