@@ -213,32 +213,40 @@ func (pt *pointsTxn) storedAccount(c *customer, p *program) (*account, error) {
 	return a, nil
 }
 
-// ownTier is the tier of a customer in its own program, nil if there is none. It
-// reads only the head of the account's record, unless something is due or a
-// recount is under way.
+// ownTier is the tier of a customer in its own program, nil if there is none.
 func (pt *pointsTxn) ownTier(c *customer) (*tier, error) {
-	p := pt.t.cfg.programNumber(c.Program)
-	k := pt.accountKey(c, p)
-	record, ok, err := pt.t.Get(k)
+	a, err := pt.head(c, pt.t.cfg.programNumber(c.Program))
 	if err != nil {
 		return nil, err
 	}
+	current, _ := a.tier()
+	return current, nil
+}
+
+// head is account, of which only the figures are read, and the rest is empty. It
+// reads only the head of the account's record, unless something is due or a
+// recount is under way.
+func (pt *pointsTxn) head(c *customer, p *program) (account, error) {
 	a := account{customer: c, program: p, accountHead: accountHead{Due: never}}
+	k := pt.accountKey(c, p)
+	record, ok, err := pt.t.Get(k)
+	if err != nil {
+		return a, err
+	}
 	if ok {
 		r := readingRecord(record)
 		if a.accountHead.fields(&r); r.err() != nil {
-			return nil, atKey(k, r.err())
+			return a, atKey(k, r.err())
 		}
 	}
 	if pt.t.cfg.Recount || a.Due <= pt.t.now {
 		whole, err := pt.account(c, p)
 		if err != nil {
-			return nil, err
+			return a, err
 		}
 		a.accountHead = whole.accountHead
 	}
-	current, _ := a.tier()
-	return current, nil
+	return a, nil
 }
 
 // saveAccount writes the account. It also moves the account's due entry and the

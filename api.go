@@ -51,6 +51,7 @@ func (a *api) routes() []route {
 		{"POST /api/v1/redemptions/{redemptionId}/cancel", "rewards:write", cancelRedemption},
 		{"GET /api/v1/segments", "segments:read", listSegments},
 		{"GET /api/v1/segments/{segmentId}", "segments:read", getSegment},
+		{"GET /api/v1/segments/{segmentId}/customers", "segments:read customers:read", listMembers},
 		{"GET /api/v1/loyalty/programs", "loyalty:read", listPrograms},
 		{"GET /api/v1/loyalty/programs/{programId}", "loyalty:read", getProgram},
 		{"GET /api/v1/statistics", "statistics:read", getStatistics},

@@ -1,10 +1,19 @@
 package main
 
-import "net/http"
+import (
+	"math"
+	"net/http"
+)
 
 // Handlers of customers.
 
 func listCustomers(r *request) action {
+	if _, walks := r.query.get("after"); walks {
+		return walkCustomers(r)
+	}
+	if _, given := r.query.get("updatedSince"); given {
+		r.query.invalid("updatedSince", "solo vale con after")
+	}
 	p := r.page()
 	search, searching := r.query.text("search", maxSearch)
 	text, present := r.query.text("status", 20)
@@ -26,6 +35,53 @@ func listCustomers(r *request) action {
 		items, err := newCustomerItems(t, found)
 		return appendedList[customerItem]{items, newListMeta(total, p)}, err
 	}
+}
+
+// walkCustomers is listCustomers in the order of enrolment.
+func walkCustomers(r *request) action {
+	w := r.walk()
+	for _, name := range []string{"page", "search"} {
+		if _, given := r.query.get(name); given {
+			r.query.invalid(name, "no vale con after")
+		}
+	}
+	text, present := r.query.text("status", 20)
+	w.status = choice(r.query.input, text, present, "status", codeInvalidField, []string{"", statusActive, statusInactive})
+	w.since = r.moment("updatedSince", math.MinInt64, false)
+	return func(t *txn) (any, error) {
+		found, next, err := t.customers.page(w)
+		if err != nil {
+			return nil, err
+		}
+		return newWalkedCustomers(t, found, next)
+	}
+}
+
+func listMembers(r *request) action {
+	w := r.walk()
+	return func(t *txn) (any, error) {
+		s := t.cfg.segment(r.pathID("segmentId"))
+		if s == nil {
+			return nil, newError(codeSegmentNotFound)
+		}
+		found, next, err := t.rules.members(s, w.after, w.limit)
+		if err != nil {
+			return nil, err
+		}
+		return newWalkedCustomers(t, found, next)
+	}
+}
+
+// walk reads where a page of a walk begins, and how many customers it may have.
+func (r *request) walk() (w walk) {
+	r.large = true
+	text, _ := r.query.text("after", 100)
+	var ok bool
+	if w.after, ok = parseCursor(text); !ok {
+		r.query.invalid("after", "debe ser el next de una respuesta, o estar vacío")
+	}
+	w.limit = int(r.limit())
+	return w
 }
 
 func lookupCustomer(r *request) action {

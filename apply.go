@@ -327,6 +327,13 @@ func (ck *checker) references(c *config, programs, segments, rewards bool) {
 			}
 		}
 	}
+	for i, s := range c.Segments {
+		for path, r := range s.Rule.comparisons(fmt.Sprintf("segments[%d].rule", i)) {
+			if key, is := strings.CutPrefix(r.Field, pointsField); is && programs && c.programKey(key) == nil {
+				ck.require(false, path+".field", "no hay ningún programa %q", key)
+			}
+		}
+	}
 	for i, r := range c.Rewards {
 		path := fmt.Sprintf("rewards[%d]", i)
 		checkSegments(path, r.Segments)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Attributes and birth dates of customers (contract §12).
@@ -25,6 +26,13 @@ const (
 )
 
 func (a *attribute) fields(c *coder) { c.text(&a.Name); c.text(&a.Value) }
+
+// isAttributeName reports whether an attribute may have a name. One with blanks at its ends may
+// not.
+func isAttributeName(name string) bool {
+	length := utf8.RuneCountInString(name)
+	return 0 < length && length <= maxAttributeName && trimBlanks(name) == name && !strings.ContainsFunc(name, forbidden)
+}
 
 // attributeNumber returns the one spelling of a JSON number: exact, and with an exponent only
 // where JavaScript writes one. Unlike points and money it may have any number of decimals.

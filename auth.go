@@ -62,14 +62,20 @@ var scopes = []string{
 // defaultRateLimit is in requests per minute (spec: Limits).
 const defaultRateLimit = 300
 
-// mayUse returns scope_required if the key lacks a scope.
+// mayUse returns scope_required if the key lacks a scope, or one of several with blanks between
+// them.
 func (k *apiKey) mayUse(scope string) error {
 	if len(k.Scopes) == 0 || slices.Contains(k.Scopes, scope) {
 		return nil
 	}
-	e := newError(codeScopeRequired)
-	e.message += scope
-	return e
+	for one := range strings.FieldsSeq(scope) {
+		if !slices.Contains(k.Scopes, one) {
+			e := newError(codeScopeRequired)
+			e.message += one
+			return e
+		}
+	}
+	return nil
 }
 
 // allowsSource reports whether the whitelist is empty or contains an address.

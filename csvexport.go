@@ -16,7 +16,7 @@ func exportCommand(kind string) func(context.Context, *invocation) error {
 	return func(ctx context.Context, c *invocation) error {
 		return c.withOrg(ctx, func(call adminCaller, org string) error {
 			form := csvForm{raw: c.raw, separator: c.separator}
-			return form.write(ctx, call, exportRequest{Org: org, Kind: kind, Full: c.full}, c.stdout)
+			return form.write(ctx, call, exportRequest{Org: org, Kind: kind, Full: c.full, Segment: c.segment}, c.stdout)
 		})
 	}
 }
@@ -79,6 +79,11 @@ La importación lo quita. Lo escrito con -raw se importa con -raw: así vuelve i
 // separatorWords are the signs between two cells, of which a spreadsheet expects one or another by
 // its user's language.
 var separatorWords = map[string]rune{"coma": ',', "punto-y-coma": ';', "tabulador": '\t'}
+
+func exportCustomersFlags(c *invocation) {
+	exportFullFlags("id, nivel, saldo, puntos pendientes, lo que vence en cada fecha, fecha de alta y estado; del programa del cliente")(c)
+	c.set.StringVar(&c.segment, "segment", "", "solo los clientes del segmento con esta `clave`")
+}
 
 func exportFullFlags(more string) func(*invocation) {
 	return func(c *invocation) {

@@ -188,6 +188,7 @@
 //	attributes.go        their attributes and dates of birth
 //	changes.go           changes of them, and the indexes that follow
 //	statuses.go          lists of them, by status
+//	walks.go             lists in the order of their enrolment, by cursor
 //
 // The panel's people:
 //
@@ -407,6 +408,7 @@
 //	panelrewards.go      rewards
 //	panelrules.go        programs, and their rules
 //	panelsegments.go     segments
+//	panelmembers.go      the customers in a segment
 //	panelsimulator.go    what a sale would earn, and why a rule would give nothing
 //	panelversions.go     the configurations that were applied, and how they differ
 //	panelconfig.go       the organization, and the whole document

@@ -494,31 +494,55 @@ func (ck *checker) segmentRule(path string, r *segmentRule, depth int) {
 	if r.Not != nil {
 		ck.segmentRule(path+".not", r.Not, depth+1)
 	}
-	if r.Field == "" {
-		ck.require(r.Op == "" && r.Value == nil, path, "op y value van con field")
+	if r.Field != "" {
+		ck.comparison(path, r)
 		return
 	}
-	field, ok := segmentFields[r.Field]
+	ck.require(r.Op == "" && r.Value == nil, path, "op y value van con field")
+}
+
+// comparison checks a segment rule that has a field.
+func (ck *checker) comparison(path string, r *segmentRule) {
+	field, ok := segmentFieldOf(r.Field)
+	if !ok && field.value != nil {
+		ck.require(false, path+".field", "después de attributes. va un nombre de 1 a %d caracteres, sin espacios al principio ni al final", maxAttributeName)
+		return
+	}
 	if !ok {
-		ck.oneOf(path+".field", r.Field, slices.Sorted(maps.Keys(segmentFields))...)
+		ck.oneOf(path+".field", r.Field, append(slices.Sorted(maps.Keys(segmentFields)), attributeField+"NOMBRE", pointsField+"PROGRAMA")...)
 		return
 	}
+	var kind byte // of an attribute's value
+	if field.value != nil && len(r.Value) > 0 {
+		kind = kindOfJSON(string(r.Value))
+	}
+	var want any = new(bool)
+	switch {
+	case field.number != nil, kind == '0':
+		want = new(decimal)
+	case field.text != nil, kind == '"':
+		want = new(string)
+	}
+	number, ordered := want.(*decimal)
 	ops := []string{"=", "!="}
-	if field.number != nil {
+	if ordered {
 		ops = append(ops, "<", "<=", ">", ">=")
 	}
 	ck.oneOf(path+".op", r.Op, ops...)
-	var want any = new(bool)
 	switch {
-	case field.number != nil:
-		want = new(decimal)
-	case field.text != nil:
-		want = new(string)
-	}
-	if r.Value == nil {
+	case r.Value == nil:
 		ck.require(false, path+".value", "falta")
-	} else if err := json.Unmarshal(r.Value, want); err != nil || string(r.Value) == "null" {
+		return
+	case field.value != nil && strings.Contains("n[{", string(r.Value[:1])):
+		ck.require(false, path+".value", "debe ser un texto, un número, true o false")
+		return
+	}
+	if err := json.Unmarshal(r.Value, want); err != nil || string(r.Value) == "null" {
 		ck.fail(path+".value", mustBe(reflect.ValueOf(want).Elem(), r.Value, err))
+		return
+	}
+	if r.Field == "birthMonth" {
+		ck.require(decimalOf(1) <= *number && *number <= decimalOf(12) && *number%decimalOne == 0, path+".value", "debe ser un mes: un entero de 1 a 12")
 	}
 }
 

@@ -371,13 +371,16 @@ func TestSchemaWords(t *testing.T) {
 		"webhooks[0].status":                    "$defs.webhook.properties.status",
 		"rewards[0].fulfilment":                 "$defs.reward.properties.fulfilment",
 		"rewards[0].effect.type":                "$defs.effect.properties.type",
-		"segments[0].rule.all[0].any[0].field":  "$defs.segmentRule.properties.field",
+		"segments[0].rule.all[0].any[0].field":  "$defs.segmentField", // and those that begin with a prefix
 		"segments[0].rule.all[0].any[0].op":     "$defs.segmentRule.properties.op",
 	}
 	for path, part := range of {
 		var words []string
 		for _, word := range schema.part(part)["enum"].([]any) {
 			words = append(words, word.(string))
+		}
+		if part == "$defs.segmentField" {
+			words = append(words, "attributes.NOMBRE", "points:PROGRAMA")
 		}
 		raw := newDocumentAt(t).with(t, path, "x")
 		if _, problems := readDocument(raw); !slices.Contains(problems, path+": debe ser "+alternatives(words)) {
@@ -619,6 +622,11 @@ func TestSchemaRefuses(t *testing.T) {
 		{"segments[0].rule.all[0].any[1].not.value", 1, "a number for a text"},
 		{"segments[0].rule.all[0].any[1].not.op", ">", "an operator that texts do not have"},
 		{"segments[0].rule.all[1].value", 1, "a number for a flag"},
+		{"segments[0].rule.all[1]", map[string]any{"field": "birthMonth", "op": "=", "value": 13}, "no month"},
+		{"segments[0].rule.all[1]", map[string]any{"field": "points:club", "op": "=", "value": "a"}, "a text for points"},
+		{"segments[0].rule.all[1]", map[string]any{"field": "attributes.", "op": "=", "value": "a"}, "no attribute"},
+		{"segments[0].rule.all[1]", map[string]any{"field": "attributes.a", "op": "<", "value": "a"}, "an operator that texts do not have"},
+		{"segments[0].rule.all[1]", map[string]any{"field": "attributes.a", "op": "=", "value": []any{}}, "a list for an attribute"},
 		{"segments[0].rule.all[1].op", ">=", "an operator that flags do not have"},
 	} {
 		raw := newDocumentAt(t).with(t, test.path, test.value)

@@ -52,7 +52,7 @@ type api struct {
 // A route is one endpoint.
 type route struct {
 	pattern string // as http.ServeMux takes it
-	scope   string // "" if no key is needed
+	scope   string // that a key needs, or several with blanks between them; "" if no key is needed
 	handle  func(*request) action
 }
 

@@ -13,7 +13,20 @@ type exportRequest struct {
 	Kind  string `json:"kind"`  // a kind of exportColumns
 	After uint64 `json:"after"` // number of the last record received
 	Full  bool   `json:"full"`  // with fullColumns
+
+	Segment string `json:"segment"` // key of that of the customers; "": all
 }
+
+// what is written is told to the audit log.
+func (in exportRequest) what() string {
+	if in.Segment != "" {
+		return segmentData(in.Segment)
+	}
+	return in.Kind
+}
+
+// segmentData is what the audit log says of the customers of a segment that were taken away.
+func segmentData(key string) string { return "segment:" + key }
 
 // An exportPage holds some rows. Next is After of the next request, 0 at the end.
 type exportPage struct {
@@ -59,12 +72,15 @@ func (a *admin) exportRows(ctx context.Context, in exportRequest) (*exportPage, 
 	}
 	page, err := read(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (*exportPage, error) { return exportRows(t, in) })
 	if err == nil && in.After == 0 { // the first of the file
-		a.noteTaken(ctx, org, auditDataExported, in.Kind)
+		a.noteTaken(ctx, org, auditDataExported, in.what())
 	}
 	return page, err
 }
 
 func exportRows(t *txn, in exportRequest) (*exportPage, error) {
+	if in.Kind == importCustomers && in.Segment != "" {
+		return exportMembers(t, in)
+	}
 	n, err := t.count()
 	if err != nil {
 		return nil, err
@@ -98,12 +114,41 @@ func exportRows(t *txn, in exportRequest) (*exportPage, error) {
 	return page, nil
 }
 
-// exportCustomerRow returns the row of a customer. In a full export it has the points in the
-// customer's own program.
+// exportMembers returns the rows of customers of a segment.
+func exportMembers(t *txn, in exportRequest) (*exportPage, error) {
+	s := t.cfg.segmentKey(in.Segment)
+	if s == nil {
+		return nil, adminErrorf("no hay ningún segmento %q%s", in.Segment, thereAre(keysOf(t.cfg.Segments)))
+	}
+	found, next, err := t.rules.members(s, in.After, exportBatch)
+	page := &exportPage{Next: next}
+	for _, cust := range found {
+		c, err := t.customers.listed(cust)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := customerRows(t, c, in.Full)
+		if err != nil {
+			return nil, err
+		}
+		page.Rows = append(page.Rows, rows...)
+	}
+	return page, err
+}
+
 func exportCustomerRow(t *txn, number uint64, full bool) ([][]string, error) {
 	c, err := t.customers.at(number)
-	if err != nil || c.hidden() {
+	if err != nil {
 		return nil, err
+	}
+	return customerRows(t, c, full)
+}
+
+// customerRows returns the row of a customer, none of a hidden one. In a full export it has the
+// points in the customer's own program.
+func customerRows(t *txn, c *customer, full bool) ([][]string, error) {
+	if c.hidden() {
+		return nil, nil
 	}
 	row := []string{c.FirstName, c.LastName, c.Email, c.Phone, c.ExternalID, c.BirthDate.String()}
 	if !full {

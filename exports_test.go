@@ -129,3 +129,28 @@ func TestExportMark(t *testing.T) {
 		t.Error(out)
 	}
 }
+
+// TestExportSegment: an export may have the customers of one segment, in pages, also while the file
+// is served.
+func TestExportSegment(t *testing.T) {
+	t.Parallel()
+	s := newOpenTill(t)
+	s.ok("apply -", string(setup{also: marchSegment}.document()))
+	var rows strings.Builder
+	rows.WriteString("nombre,correo,cumpleaños\n")
+	const n = 3000
+	for i := range n {
+		fmt.Fprintf(&rows, "C%d,c%d@example.com,1990-%02d-02\n", i, i, 3+i%3)
+	}
+	s.ok("import customers " + s.file("c.csv", rows.String()))
+	got := strings.Count(s.ok("export customers -raw -segment marzo"), "-03-02")
+	if lines := strings.Count(s.ok("export customers -raw -full -segment marzo"), "\n"); got != n/3 || lines != 1+n/3 {
+		t.Errorf("%d customers, in full %d lines", got, lines)
+	}
+	if code, _, told := s.run("export customers -segment nada"); code != 1 || !strings.Contains(told, `no hay ningún segmento "nada"; hay: marzo`) {
+		t.Errorf("%d %s", code, told)
+	}
+	if code, _, told := s.run("export sales -segment marzo"); code != 2 {
+		t.Errorf("sales of a segment: %d %s", code, told)
+	}
+}

@@ -241,11 +241,10 @@ func (r *request) labels(saleType string) saleLabels {
 	return nil
 }
 
-// readAttribute reads a member of attributes. A name with blanks at its ends is refused.
+// readAttribute reads a member of attributes.
 func readAttribute(m pair) (a attribute, ok bool) {
 	a.Name = m.name
-	length := utf8.RuneCountInString(m.name)
-	if length == 0 || length > maxAttributeName || trimBlanks(m.name) != m.name || strings.ContainsFunc(m.name, forbidden) {
+	if !isAttributeName(m.name) {
 		return a, false
 	}
 	switch m.value {

@@ -73,6 +73,7 @@ type invocation struct {
 	mapped    [][2]string // headings, and the columns that they name
 	raw       bool
 	full      bool
+	segment   string // key of that of an export's customers; "": all
 
 	separator rune // between the cells of an export; 0 if it is not told
 

@@ -39,7 +39,7 @@ func commands() []command {
 		{"export", "", "muestra la configuración de una organización", runExport, exportDocumentFlags},
 		{"import customers", "ARCHIVO.csv", "importa clientes, con sus puntos", importCommand(importCustomers), importCustomersFlags},
 		{"import sales", "ARCHIVO.csv", "importa ventas con su fecha; las filas de una venta comparten externalId", importCommand(importSales), importSalesFlags},
-		{"export customers", "", "escribe los clientes en CSV", exportCommand(importCustomers), exportFullFlags("id, nivel, saldo, puntos pendientes, lo que vence en cada fecha, fecha de alta y estado; del programa del cliente")},
+		{"export customers", "", "escribe los clientes en CSV", exportCommand(importCustomers), exportCustomersFlags},
 		{"export sales", "", "escribe las ventas en CSV", exportCommand(importSales), exportFullFlags("id, id del cliente, puntos en el programa del cliente, origen, cuándo se registró, quién lo hizo, y los puntos que pagaron, su importe y lo cobrado")},
 		{"export redemptions", "", "escribe los canjes en CSV", exportCommand(redemptionsFile), exportFlags},
 		{"export movements", "", "escribe los movimientos de puntos en CSV", exportCommand(exportMovements), exportFullFlags("las reglas que dieron los puntos de una compra, y quién hizo el movimiento")},

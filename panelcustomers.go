@@ -115,32 +115,38 @@ func customersPage(v *panelRequest) (any, fillFunc) {
 		if err := v.mayAll("customers:read"); err != nil {
 			return err
 		}
-		f, way := v.format(), view.Way.Query()
 		found, err := resultOf[appendedList[customerItem]](t, all)
 		if err != nil {
 			return err
 		}
-		for _, item := range found.Data {
-			c, err := t.customers.get(item.ID)
-			if err != nil {
-				return err
-			}
-			a, err := t.points.account(c, t.cfg.programNumber(c.Program))
-			if err != nil {
-				return err
-			}
-			row := customerRow{
-				Path: "/panel/clientes/" + item.ID.String() + way, Name: item.Name, Contact: v.contact(c), Tier: textOr(item.TierName, ""),
-				Balance: f.Number(a.Balance), LastAt: f.UTC(c.LastSaleAt), Last: f.Ago(c.LastSaleAt),
-			}
-			if item.Status != statusActive {
-				row.Status = tr(v.lang, "status."+item.Status)
-			}
-			view.Rows = append(view.Rows, row)
-		}
 		view.Pager, view.Total = v.pager(found.Meta), found.Meta.Total
-		return nil
+		view.Rows, err = v.customerRows(t, found.Data, view.Way)
+		return err
 	}
+}
+
+// customerRows are customers in words; way leads back to the page that lists them.
+func (v *panelRequest) customerRows(t *txn, items []customerItem, way wayBack) (rows []customerRow, err error) {
+	f := v.format()
+	for _, item := range items {
+		c, err := t.customers.get(item.ID)
+		if err != nil {
+			return nil, err
+		}
+		a, err := t.points.head(c, t.cfg.programNumber(c.Program))
+		if err != nil {
+			return nil, err
+		}
+		row := customerRow{
+			Path: "/panel/clientes/" + item.ID.String() + way.Query(), Name: item.Name, Contact: v.contact(c), Tier: textOr(item.TierName, ""),
+			Balance: f.Number(a.Balance), LastAt: f.UTC(c.LastSaleAt), Last: f.Ago(c.LastSaleAt),
+		}
+		if item.Status != statusActive {
+			row.Status = tr(v.lang, "status."+item.Status)
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
 }
 
 func customerNewPage(v *panelRequest) (any, fillFunc) {

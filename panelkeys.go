@@ -283,7 +283,7 @@ func (f *pageData) ScopeRows(granted []string) (list []scopeRow) {
 		}
 		cell := &scopeCell{Resource: list[i].Resource, Name: scopeField + scope, ID: controlID("scope-" + strings.ReplaceAll(scope, ":", "-")), Checked: slices.Contains(granted, scope)}
 		for _, r := range f.request.api.routes() {
-			if r.scope == scope {
+			if slices.Contains(strings.Fields(r.scope), scope) {
 				cell.Routes = append(cell.Routes, shortRoute(r.pattern))
 			}
 		}

@@ -8,7 +8,7 @@ import (
 // The pages, forms and texts of the panel, and its navigation.
 
 func panelPages() []panelPage {
-	return slices.Concat(figurePages(), tillPages(), customerPages(), statementPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), simulatorPages(), configPages(), versionPages(),
+	return slices.Concat(figurePages(), tillPages(), customerPages(), statementPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), memberPages(), simulatorPages(), configPages(), versionPages(),
 		developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages(), webhookEditPages(),
 		activityPages(), personPages(), auditPages(), operatorPages(),
 		teamPages(), accountPages(), lockPages(), logInPages())
@@ -44,7 +44,7 @@ func panelPlaces() []panelPlace {
 // allTexts are the texts of the panel, its errors included.
 var allTexts = sync.OnceValue(func() panelTexts {
 	return joinTexts(commonTexts, errorTexts, permissionTexts, faultTexts, placeTexts, proofTexts,
-		homeTexts, workTexts, tillTexts, paymentTexts, giftTexts, tillFindTexts, tillTodayTexts, customerTexts, noticeTexts, statementTexts, saleTexts, redemptionTexts, rewardTexts, programTexts, ruleTexts, reasonTexts, segmentTexts, simulatorTexts, whyTexts, configTexts,
+		homeTexts, workTexts, tillTexts, paymentTexts, giftTexts, tillFindTexts, tillTodayTexts, customerTexts, noticeTexts, statementTexts, saleTexts, redemptionTexts, rewardTexts, programTexts, ruleTexts, reasonTexts, segmentTexts, memberTexts, simulatorTexts, whyTexts, configTexts,
 		developmentTexts, keyTexts, mendingTexts, webhookTexts, webhookFormTexts,
 		versionTexts, activityTexts, personTexts, auditTexts, operatorTexts,
 		teamTexts, accountTexts, lockTexts, logInTexts)

@@ -45,10 +45,16 @@ func comparisonRows(v *panelRequest, name string) string {
 		if field == "" {
 			continue
 		}
+		if field == attributeChoice {
+			name, _ := v.posted.get(at + "attribute")
+			field = attributeField + trimBlanks(name)
+		}
 		value := string(appendJSONString(nil, text))
-		switch about := segmentFields[field]; {
+		switch about, _ := segmentFieldOf(field); {
 		case about.number != nil:
 			value = v.amount(at+"value", text)
+		case about.value != nil:
+			value = v.attributeValue(at+"value", text)
 		case about.flag != nil:
 			value = "true"
 		}
@@ -58,6 +64,24 @@ func comparisonRows(v *panelRequest, name string) string {
 		b = appendObject(b, givenParams([]pair{{"field", string(appendJSONString(nil, field))}, {"op", string(appendJSONString(nil, op))}, {"value", value}}))
 	}
 	return string(append(b, ']'))
+}
+
+// attributeChoice stands for the fields of attributes in the choice of the form.
+const attributeChoice = "attributes"
+
+// attributeValue is what was typed of an attribute, as JSON: a number, yes or no, or else a text.
+func (v *panelRequest) attributeValue(name, text string) string {
+	text = trimBlanks(text)
+	switch fold(text) {
+	case "true", fold(tr(v.lang, "who.attribute.yes")):
+		return "true"
+	case "false", fold(tr(v.lang, "who.attribute.no")):
+		return "false"
+	}
+	if _, both, ok := v.format().readAmount(text); ok || len(both) > 0 {
+		return v.amount(name, text)
+	}
+	return string(appendJSONString(nil, text))
 }
 
 // editSegment lays the form of a segment over a document: one that is there, or a new one.
@@ -146,7 +170,8 @@ type segmentView struct {
 	New, Removing bool
 	Join          string
 	Comparisons   []segmentRule
-	Deep          bool // the form cannot show its rule
+	Deep          bool       // the form cannot show its rule
+	Programs      []*program // whose balances a comparison may look at
 	Stamp         string
 }
 
@@ -165,6 +190,7 @@ func segmentPage(v *panelRequest) (any, fillFunc) {
 	view.New = view.ID == ""
 	view.Removing = v.posted != nil && v.route != v.page.path && !view.New
 	return view, func(t *txn) (err error) {
+		view.Programs = t.cfg.Programs
 		if view.Segment.IsActive = true; !view.New {
 			s := t.cfg.segment(pathIDOf(v.r, "segmentId"))
 			if s == nil {
@@ -188,19 +214,24 @@ func segmentPage(v *panelRequest) (any, fillFunc) {
 
 // A comparisonControls is a row of the form of a segment.
 type comparisonControls struct {
-	Field, Op control
-	Value     control
+	Field, Attribute, Op, Value control
 }
 
 // segmentFieldNames are the fields in the order of the form's choice.
-var segmentFieldNames = []string{"totalSpent", "transactionsCount", "lastTransactionAt", "createdAt", "balance", "lifetimePoints", "tier", "email", "phone"}
+var segmentFieldNames = []string{"totalSpent", "transactionsCount", "lastTransactionAt", "createdAt", "balance", "lifetimePoints", "expiringWithin", "tier", "birthMonth", "email", "phone", attributeChoice}
 
-// ComparisonRows are the comparisons and two rows for more.
-func (f *pageData) ComparisonRows(list []segmentRule) (rows []comparisonControls) {
+// ComparisonRows are the comparisons and two rows for more. The balances in programs can be
+// compared where there are several.
+func (f *pageData) ComparisonRows(list []segmentRule, programs []*program) (rows []comparisonControls) {
 	const more = 2
 	fields, ops := []choiceItem{{"", f.T("segment.field.none")}}, []choiceItem{}
 	for _, name := range segmentFieldNames {
 		fields = append(fields, choiceItem{name, f.T("segment.field." + name)})
+	}
+	for _, p := range programs {
+		if len(programs) > 1 {
+			fields = append(fields, choiceItem{pointsField + p.Key, f.T("segment.field.points", p.Name)})
+		}
 	}
 	for _, op := range []string{">=", "<=", ">", "<", "=", "!="} {
 		ops = append(ops, choiceItem{op, f.T("segment.op." + op)})
@@ -210,7 +241,13 @@ func (f *pageData) ComparisonRows(list []segmentRule) (rows []comparisonControls
 		if i < len(list) {
 			r = list[i]
 		}
-		op, value := r.Op, f.valueOf(&r)
+		op, value, field := r.Op, f.valueOf(&r), r.Field
+		attribute, is := strings.CutPrefix(r.Field, attributeField)
+		if is {
+			field = attributeChoice
+		} else {
+			attribute = ""
+		}
 		if segmentFields[r.Field].flag != nil { // true, or else the contrary
 			if string(r.Value) == "false" {
 				op = map[string]string{"=": "!=", "!=": "="}[op]
@@ -218,7 +255,7 @@ func (f *pageData) ComparisonRows(list []segmentRule) (rows []comparisonControls
 			value = ""
 		}
 		at := "rows[" + strconv.Itoa(i) + "]."
-		rows = append(rows, comparisonControls{f.Select(at+"field", "segment.rows.field", r.Field, fields), f.Select(at+"op", "segment.rows.op", op, ops), f.Field(at+"value", "segment.rows.value", "text", value)})
+		rows = append(rows, comparisonControls{f.Select(at+"field", "segment.rows.field", field, fields), f.Field(at+"attribute", "segment.rows.attribute", "text", attribute), f.Select(at+"op", "segment.rows.op", op, ops), f.Field(at+"value", "segment.rows.value", "text", value)})
 	}
 	return rows
 }
@@ -227,10 +264,12 @@ func (f *pageData) ComparisonRows(list []segmentRule) (rows []comparisonControls
 func (f *pageData) valueOf(r *segmentRule) string {
 	var d decimal
 	var text string
-	switch about := segmentFields[r.Field]; {
-	case about.number != nil && json.Unmarshal(r.Value, &d) == nil:
+	switch about, _ := segmentFieldOf(r.Field); {
+	case about.value != nil && len(r.Value) > 0 && kindOfJSON(string(r.Value)) == 't':
+		return f.T(map[string]string{"true": "who.attribute.yes", "false": "who.attribute.no"}[string(r.Value)])
+	case (about.number != nil || about.value != nil) && json.Unmarshal(r.Value, &d) == nil:
 		return f.Number(d)
-	case about.text != nil && json.Unmarshal(r.Value, &text) == nil:
+	case (about.text != nil || about.value != nil) && json.Unmarshal(r.Value, &text) == nil:
 		return text
 	}
 	return ""
@@ -253,7 +292,7 @@ var segmentTexts = panelTexts{
 	"segments.used":                   {"Lo usan: %s", "Used by: %s"},
 	"segment.about":                   {"Qué es", "What it is"},
 	"segment.who":                     {"Quién está", "Who is in it"},
-	"segment.who.about":               {"Para tener email o teléfono basta «exactamente»; sin él, «distinto de». El valor se deja en blanco.", "To have an e-mail or a phone choose “exactly”; to have none, “other than”. Leave the value blank."},
+	"segment.who.about":               {"Para tener email o teléfono basta «exactamente»; sin él, «distinto de». El valor se deja en blanco. El valor de un atributo es un número, sí o no, o un texto; solo un número puede ser más o menos.", "To have an e-mail or a phone choose “exactly”; to have none, “other than”. Leave the value blank. The value of an attribute is a number, yes or no, or a text, and only a number can be more or less."},
 	"segment.deep":                    {"Esta condición tiene grupos dentro de grupos: se cambia en el documento.", "This condition has groups within groups: change it in the document."},
 	"segment.name":                    {"Nombre", "Name"},
 	"segment.description":             {"Descripción", "Description"},
@@ -275,6 +314,11 @@ var segmentTexts = panelTexts{
 	"segment.field.balance":           {"Saldo de puntos", "Balance of points"},
 	"segment.field.lifetimePoints":    {"Puntos ganados en total", "Points earned in all"},
 	"segment.field.tier":              {"Nivel", "Tier"},
+	"segment.field.expiringWithin":    {"Días hasta que venzan sus primeros puntos", "Days until the first of their points expire"},
+	"segment.field.birthMonth":        {"Mes de nacimiento (1 a 12)", "Month of birth (1 to 12)"},
+	"segment.field.attributes":        {"Atributo…", "Attribute…"},
+	"segment.field.points":            {"Saldo en %s", "Balance in %s"},
+	"segment.rows.attribute":          {"Nombre del atributo", "Name of the attribute"},
 	"segment.field.email":             {"Tiene email", "Has an e-mail"},
 	"segment.field.phone":             {"Tiene teléfono", "Has a phone"},
 	"segment.op.=":                    {"exactamente", "exactly"},

@@ -316,7 +316,7 @@ func (sa *salesTxn) unlinkedTargets(s *sale, list []affectedAccount) error {
 		uses := ruleUses{t: sa.t, a: list[i].account, at: s.CreatedAt}
 		earned, ok := p.earn(facts{
 			total: s.Total, items: s.Items, excluded: p.ExcludeSKUs, at: s.CreatedAt.time().In(sa.t.cfg.zone), tier: list[i].before,
-			segments: func() []string { return keysOf(sa.t.rules.segmentsOf(own)) }, counts: unusedRules{&uses},
+			segments: uses.segmentsOf(own), counts: unusedRules{&uses},
 		})
 		if uses.err != nil {
 			return uses.err

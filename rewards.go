@@ -175,8 +175,11 @@ func (rw *rewardsTxn) unavailable(r *reward, c *customer, a *account) ([]string,
 		if err != nil {
 			return nil, err
 		}
-		in := keysOf(rw.t.rules.segmentsOf(own))
-		if !slices.ContainsFunc(r.Segments, func(s string) bool { return slices.Contains(in, s) }) {
+		in, err := rw.t.rules.segmentsOf(own)
+		if err != nil {
+			return nil, err
+		}
+		if !overlap(r.Segments, keysOf(in)) {
 			reasons = append(reasons, reasonSegment)
 		}
 	}

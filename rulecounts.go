@@ -102,6 +102,18 @@ func budgetKey(org, program uint32, rule string) key {
 	return orgKey('C', org).u32(program).text(rule)
 }
 
+// segmentsOf returns a function that lists the keys of the segments of the customer with an account
+// in its own program.
+func (u *ruleUses) segmentsOf(own *account) func() []string {
+	return func() []string {
+		in, err := u.t.rules.segmentsOf(own)
+		if err != nil {
+			u.err = err
+		}
+		return keysOf(in)
+	}
+}
+
 // kept reads a count; a new one if there is none.
 func kept[T any, P recordPointer[T]](u *ruleUses, k key) *T {
 	n, err := get[T, P](u.t.Tx, k)

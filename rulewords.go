@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -17,13 +18,17 @@ type ruleWording struct {
 	lang     language
 	segments map[string]string // names by key
 	rewards  map[string]string // the same
+	programs map[string]string // the same
 }
 
 func (w *ruleWording) say(name string, args ...any) string { return tr(w.lang, name, args...) }
 
 // wordingIn writes the rules of a configuration.
 func wordingIn(cfg *config, f *format, lang language) *ruleWording {
-	w := &ruleWording{f, lang, map[string]string{}, map[string]string{}}
+	w := &ruleWording{f, lang, map[string]string{}, map[string]string{}, map[string]string{}}
+	for _, p := range cfg.Programs {
+		w.programs[p.Key] = p.Name
+	}
 	for _, r := range cfg.Rewards {
 		w.rewards[r.Key] = r.Name
 	}
@@ -361,8 +366,12 @@ func (w *ruleWording) who(r *segmentRule, inner bool) string {
 
 // comparison is one comparison of a customer's field.
 func (w *ruleWording) comparison(r *segmentRule) string {
-	field := segmentFields[r.Field]
+	field, _ := segmentFieldOf(r.Field)
 	switch {
+	case field.value != nil:
+		return w.attribute(r)
+	case r.Field == "birthMonth":
+		return w.birthMonth(r)
 	case field.number != nil:
 		var d decimal
 		json.Unmarshal(r.Value, &d) // it was checked
@@ -371,6 +380,9 @@ func (w *ruleWording) comparison(r *segmentRule) string {
 			value = w.money(d)
 		}
 		name := "who." + r.Field
+		if key, is := strings.CutPrefix(r.Field, pointsField); is {
+			return w.say("who.points", w.say("op."+r.Op, value), cmp.Or(w.programs[key], key))
+		}
 		if value == "1" && w.lang.has(name+".one") {
 			name += ".one"
 		}
@@ -389,6 +401,36 @@ func (w *ruleWording) comparison(r *segmentRule) string {
 		return w.say("who." + r.Field)
 	}
 	return w.say("who." + r.Field + ".not")
+}
+
+// attribute is a comparison of an attribute.
+func (w *ruleWording) attribute(r *segmentRule) string {
+	name := strings.TrimPrefix(r.Field, attributeField)
+	var value any
+	json.Unmarshal(r.Value, &value) // it was checked
+	text, _ := value.(string)
+	switch is := value.(type) {
+	case float64:
+		var d decimal
+		json.Unmarshal(r.Value, &d)
+		return w.say("who.attribute.number", name, w.say("op."+r.Op, w.Number(d)))
+	case bool:
+		if text = w.say("who.attribute.no"); is {
+			text = w.say("who.attribute.yes")
+		}
+	}
+	if r.Op == "!=" {
+		return w.say("who.attribute.not", name, text)
+	}
+	return w.say("who.attribute", name, text)
+}
+
+// birthMonth is a comparison of the month of birth.
+func (w *ruleWording) birthMonth(r *segmentRule) string {
+	var d decimal
+	json.Unmarshal(r.Value, &d)
+	month := w.calendar().months[min(max(d/decimalOne, 1), 12)-1]
+	return w.say("who.birthMonth."+r.Op, month)
 }
 
 // program says how points of a program live: expiry, rounding, returns, tiers.
@@ -546,6 +588,20 @@ var ruleTexts = panelTexts{
 	"who.tier.not":              {"no es cliente %s", "is no %s customer"},
 	"who.email":                 {"tiene email", "has an e-mail"},
 	"who.email.not":             {"no tiene email", "has no e-mail"},
+	"who.birthMonth.=":          {"nació en %s", "was born in %s"},
+	"who.birthMonth.!=":         {"no nació en %s", "was not born in %s"},
+	"who.birthMonth.<":          {"nació antes de %s, de enero en adelante", "was born before %s, from January on"},
+	"who.birthMonth.<=":         {"nació entre enero y %s", "was born between January and %s"},
+	"who.birthMonth.>":          {"nació después de %s, hasta diciembre", "was born after %s, until December"},
+	"who.birthMonth.>=":         {"nació entre %s y diciembre", "was born between %s and December"},
+	"who.expiringWithin":        {"tiene puntos, y los primeros vencen en %s días", "has points, of which the first expire in %s days"},
+	"who.expiringWithin.one":    {"tiene puntos, y los primeros vencen en %s día", "has points, of which the first expire in %s day"},
+	"who.points":                {"tiene un saldo de %s en %s", "has a balance of %s in %s"},
+	"who.attribute":             {"su atributo «%s» es «%s»", "has the attribute “%s” at “%s”"},
+	"who.attribute.not":         {"su atributo «%s» no es «%s»", "does not have the attribute “%s” at “%s”"},
+	"who.attribute.number":      {"su atributo «%s» es %s", "has the attribute “%s” at %s"},
+	"who.attribute.yes":         {"sí", "yes"},
+	"who.attribute.no":          {"no", "no"},
 	"who.phone":                 {"tiene teléfono", "has a phone"},
 	"who.phone.not":             {"no tiene teléfono", "has no phone"},
 	"op.=":                      {"exactamente %s", "exactly %s"},

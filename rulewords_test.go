@@ -16,7 +16,7 @@ func testWording(lang string) *ruleWording {
 	if err != nil {
 		panic(err)
 	}
-	return &ruleWording{&format{country: "MX", language: lang, currency: "MXN", zone: zone, now: instantOf(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))}, speaking(lang), map[string]string{"vip": "VIP"}, map[string]string{"cafe": "Café"}}
+	return &ruleWording{&format{country: "MX", language: lang, currency: "MXN", zone: zone, now: instantOf(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))}, speaking(lang), map[string]string{"vip": "VIP"}, map[string]string{"cafe": "Café"}, map[string]string{"sellos": "Sellos"}}
 }
 
 // TestRuleSentences: every effect beside every condition, in both languages.
@@ -123,6 +123,14 @@ func TestSegmentSentences(t *testing.T) {
 		{compare("createdAt", "<=", "1"), "Se dio de alta hace como mucho 1 día.", "Enrolled at most 1 day ago."},
 		{compare("lastTransactionAt", "!=", "1.5"), "Compró por última vez hace distinto de 1.5 días.", "Bought last other than 1.5 days ago."},
 		{compare("balance", ">", "1"), "Tiene un saldo de más de 1.", "Has a balance of more than 1."},
+		{compare("birthMonth", "=", "3"), "Nació en marzo.", "Was born in March."},
+		{compare("birthMonth", ">=", "12"), "Nació entre diciembre y diciembre.", "Was born between December and December."},
+		{compare("expiringWithin", "<=", "30"), "Tiene puntos, y los primeros vencen en como mucho 30 días.", "Has points, of which the first expire in at most 30 days."},
+		{compare("points:sellos", ">=", "5"), "Tiene un saldo de al menos 5 en Sellos.", "Has a balance of at least 5 in Sellos."},
+		{compare("attributes.talla", "=", `"M"`), "Su atributo «talla» es «M».", "Has the attribute “talla” at “M”."},
+		{compare("attributes.talla", "!=", `"M"`), "Su atributo «talla» no es «M».", "Does not have the attribute “talla” at “M”."},
+		{compare("attributes.hijos", ">", "2"), "Su atributo «hijos» es más de 2.", "Has the attribute “hijos” at more than 2."},
+		{compare("attributes.vegana", "=", "false"), "Su atributo «vegana» es «no».", "Has the attribute “vegana” at “no”."},
 		{compare("transactionsCount", "<", "3"), "Ha comprado menos de 3 veces.", "Has bought less than 3 times."},
 	} {
 		for lang, want := range map[string]string{"es": test.es, "en": test.en} {

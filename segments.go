@@ -3,45 +3,157 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"iter"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 )
 
-// A profile is what segment rules look at: a customer's account in its own
-// program at one moment.
+// A profile is what segment rules look at: a customer at one moment, and its accounts as far as
+// a rule asks for them.
 type profile struct {
-	*account
-	now instant
+	t        *txn
+	customer *customer
+	own      *account // in its own program; nil until a rule asks
+	whole    bool     // own is the account itself; else it has the head of the record alone
+	err      error    // the first one of reading
 }
 
-// segmentFields are the fields a segment rule may name and how to read them
-// (contract §9). A date is read as days before now, with fractions. A date that
+func (p *profile) fail(err error) { p.err = cmp.Or(p.err, err) }
+
+// head is the own account, of which the figures alone are sure to be there.
+func (p *profile) head() *account {
+	if p.own == nil {
+		a, err := p.t.points.head(p.customer, p.t.cfg.programNumber(p.customer.Program))
+		p.fail(err)
+		p.own = &a
+	}
+	return p.own
+}
+
+// account is the own account, with its lots.
+func (p *profile) account() *account {
+	if !p.whole {
+		a, err := p.t.points.account(p.customer, p.t.cfg.programNumber(p.customer.Program))
+		if err != nil {
+			p.fail(err)
+			return p.head()
+		}
+		p.own, p.whole = a, true
+	}
+	return p.own
+}
+
+// unknown stands for a number that a customer does not have. It differs from every number, and
+// is neither more nor less.
+const unknown = decimal(math.MinInt64)
+
+// A segmentField is how a field of a segment rule is read, by one of the functions.
+type segmentField struct {
+	number func(*profile) decimal
+	text   func(*profile) string
+	flag   func(*profile) bool
+	value  func(*profile) string // an attribute, as JSON; "" if the customer lacks it
+	reads  int                   // what it costs beside the customer: readsHead, readsOther or readsLots
+}
+
+// What reading a field costs, in order.
+const (
+	readsHead  = 1 // of the own account's record
+	readsOther = 2 // the head of another one
+	readsLots  = 3 // the whole own account
+)
+
+// segmentFields are the fields that a segment rule may name, beside those that begin with a
+// prefix (contract §9, §23). A date is read as days before now, with fractions. A date that
 // the customer lacks is further back than any number of days.
-var segmentFields = map[string]struct {
-	number func(profile) decimal
-	text   func(profile) string
-	flag   func(profile) bool
-}{
-	"totalSpent":        {number: func(p profile) decimal { return p.customer.TotalSpent }},
-	"transactionsCount": {number: func(p profile) decimal { return decimalOf(int(p.customer.Purchases)) }},
-	"lastTransactionAt": {number: func(p profile) decimal { return p.daysSince(p.customer.LastSaleAt) }},
-	"createdAt":         {number: func(p profile) decimal { return p.daysSince(p.customer.CreatedAt) }},
-	"balance":           {number: func(p profile) decimal { return p.Balance }},
-	"lifetimePoints":    {number: func(p profile) decimal { return p.Lifetime }},
-	"tier": {text: func(p profile) string {
-		current, _ := p.tier()
+var segmentFields = map[string]segmentField{
+	"totalSpent":        {number: func(p *profile) decimal { return p.customer.TotalSpent }},
+	"transactionsCount": {number: func(p *profile) decimal { return decimalOf(int(p.customer.Purchases)) }},
+	"lastTransactionAt": {number: func(p *profile) decimal { return p.daysSince(p.customer.LastSaleAt) }},
+	"createdAt":         {number: func(p *profile) decimal { return p.daysSince(p.customer.CreatedAt) }},
+	"birthMonth":        {number: (*profile).birthMonth},
+	"balance":           {number: func(p *profile) decimal { return p.head().Balance }, reads: readsHead},
+	"lifetimePoints":    {number: func(p *profile) decimal { return p.head().Lifetime }, reads: readsHead},
+	"expiringWithin":    {number: (*profile).expiringWithin, reads: readsLots},
+	"tier": {text: func(p *profile) string {
+		current, _ := p.head().tier()
 		return current.name()
-	}},
-	"email": {flag: func(p profile) bool { return p.customer.Email != "" }},
-	"phone": {flag: func(p profile) bool { return p.customer.Phone != "" }},
+	}, reads: readsHead},
+	"email": {flag: func(p *profile) bool { return p.customer.Email != "" }},
+	"phone": {flag: func(p *profile) bool { return p.customer.Phone != "" }},
+}
+
+// What fields begin with that go on with the name of an attribute, or the key of a program.
+const (
+	attributeField = "attributes."
+	pointsField    = "points:"
+)
+
+// segmentFieldOf is the field of a name.
+func segmentFieldOf(name string) (f segmentField, known bool) {
+	if attribute, is := strings.CutPrefix(name, attributeField); is {
+		return segmentField{value: func(p *profile) string { return p.attribute(attribute) }}, isAttributeName(attribute)
+	}
+	if program, is := strings.CutPrefix(name, pointsField); is {
+		return segmentField{number: func(p *profile) decimal { return p.pointsIn(program) }, reads: readsOther}, true
+	}
+	f, known = segmentFields[name]
+	return f, known
 }
 
 const millisPerDay = 24 * 60 * 60 * 1000
 
-func (p profile) daysSince(at instant) decimal {
+func (p *profile) daysSince(at instant) decimal {
 	if at == 0 {
 		return maxDecimal
 	}
-	return decimal(int64(p.now-at) * 10_000 / millisPerDay)
+	return decimal(int64(p.t.now-at) * 10_000 / millisPerDay)
+}
+
+// birthMonth is 1 for January.
+func (p *profile) birthMonth() decimal {
+	if p.customer.BirthDate == 0 {
+		return unknown
+	}
+	return decimalOf(int(p.customer.BirthDate.month()))
+}
+
+// expiringWithin is in how many of the organization's days the first of the points that are
+// available in the own program expire or lapse: 0 if that is today.
+func (p *profile) expiringWithin() decimal {
+	first, err := p.t.points.expiringFrom(p.account(), p.t.now, 1)
+	p.fail(err)
+	if len(first) == 0 {
+		return unknown
+	}
+	return decimalOf(int(p.t.dayOf(first[0].ExpiresAt) - p.t.dayOf(p.t.now)))
+}
+
+// pointsIn is the balance in the program with a key.
+func (p *profile) pointsIn(key string) decimal {
+	in := p.t.cfg.programKey(key)
+	if in == nil {
+		return unknown // the document's check lets none pass
+	}
+	if in.Number == p.customer.Program {
+		return p.head().Balance
+	}
+	a, err := p.t.points.head(p.customer, in)
+	p.fail(err)
+	return a.Balance
+}
+
+// attribute is the value of an attribute as JSON, "" without.
+func (p *profile) attribute(name string) string {
+	for _, a := range p.customer.Attributes {
+		if a.Name == name {
+			return a.Value
+		}
+	}
+	return ""
 }
 
 // segmentOps are the comparisons. Texts and flags have only = and !=.
@@ -56,7 +168,7 @@ var segmentOps = map[string]func(int) bool{
 
 // holds reports whether a profile meets the rule, which has passed the document's
 // check.
-func (r *segmentRule) holds(p profile) bool {
+func (r *segmentRule) holds(p *profile) bool {
 	switch {
 	case len(r.All) > 0:
 		return !slices.ContainsFunc(r.All, func(s segmentRule) bool { return !s.holds(p) })
@@ -65,42 +177,162 @@ func (r *segmentRule) holds(p profile) bool {
 	case r.Not != nil:
 		return !r.Not.holds(p)
 	}
-	order, err := r.compare(p)
-	return err == nil && segmentOps[r.Op](order)
+	order, known := r.compare(p)
+	if !known {
+		return r.Op == "!="
+	}
+	return segmentOps[r.Op](order)
 }
 
-func (r *segmentRule) compare(p profile) (int, error) {
-	field := segmentFields[r.Field]
+// compare compares what a profile has with the rule's value. known is false if it has nothing
+// that can be compared with it.
+func (r *segmentRule) compare(p *profile) (order int, known bool) {
+	field, _ := segmentFieldOf(r.Field)
 	switch {
 	case field.number != nil:
 		var want decimal
-		err := json.Unmarshal(r.Value, &want)
-		return cmp.Compare(field.number(p), want), err
+		p.fail(json.Unmarshal(r.Value, &want))
+		has := field.number(p)
+		return cmp.Compare(has, want), has != unknown
 	case field.text != nil:
 		var want string
-		err := json.Unmarshal(r.Value, &want)
-		return cmp.Compare(field.text(p), want), err
-	default:
-		var want bool
-		err := json.Unmarshal(r.Value, &want)
-		if field.flag(p) == want {
-			return 0, err
-		}
-		return 1, err
+		p.fail(json.Unmarshal(r.Value, &want))
+		return cmp.Compare(field.text(p), want), true
+	case field.value != nil:
+		return compareAttribute(field.value(p), string(r.Value))
 	}
+	var want bool
+	p.fail(json.Unmarshal(r.Value, &want))
+	if field.flag(p) == want {
+		return 0, true
+	}
+	return 1, true
+}
+
+// compareAttribute compares an attribute with a value of a rule, both as JSON. They are
+// comparable if both are texts, both numbers, or both true or false.
+func compareAttribute(has, want string) (order int, comparable bool) {
+	if has == "" || kindOfJSON(has) != kindOfJSON(want) {
+		return 0, false
+	}
+	if kindOfJSON(has) != '0' { // one value may be spelled in several ways in a document
+		var a, b any
+		if json.Unmarshal([]byte(has), &a) != nil || json.Unmarshal([]byte(want), &b) != nil {
+			return 0, false
+		}
+		if a == b {
+			return 0, true
+		}
+		return 1, true
+	}
+	a, err := parseDecimal(has)
+	b, _ := parseDecimal(want)
+	if err != nil { // it has more digits than points and money, and is read as clients read it
+		x, _ := strconv.ParseFloat(has, 64)
+		y, _ := strconv.ParseFloat(want, 64)
+		return cmp.Compare(x, y), true
+	}
+	return cmp.Compare(a, b), true
+}
+
+// kindOfJSON is '"' for a text, 't' for true or false, and '0' for a number.
+func kindOfJSON(value string) byte {
+	switch value[0] {
+	case '"':
+		return '"'
+	case 't', 'f':
+		return 't'
+	}
+	return '0'
+}
+
+// comparisons yields the comparisons that the rule consists of, by the path of each; path is that
+// of the rule.
+func (r *segmentRule) comparisons(path string) iter.Seq2[string, *segmentRule] {
+	return func(yield func(string, *segmentRule) bool) { r.eachComparison(path, yield) }
+}
+
+func (r *segmentRule) eachComparison(path string, yield func(string, *segmentRule) bool) (more bool) {
+	if r.Field != "" {
+		return yield(path, r)
+	}
+	for i := range r.All {
+		if !r.All[i].eachComparison(fmt.Sprintf("%s.all[%d]", path, i), yield) {
+			return false
+		}
+	}
+	for i := range r.Any {
+		if !r.Any[i].eachComparison(fmt.Sprintf("%s.any[%d]", path, i), yield) {
+			return false
+		}
+	}
+	return r.Not == nil || r.Not.eachComparison(path+".not", yield)
+}
+
+// cheapFirst is the rule with what costs little to read before what costs more, for those who
+// try it on many customers.
+func (r *segmentRule) cheapFirst() segmentRule {
+	sorted := *r
+	list := func(rules []segmentRule) []segmentRule {
+		var all []segmentRule
+		for i := range rules {
+			all = append(all, rules[i].cheapFirst())
+		}
+		slices.SortStableFunc(all, func(a, b segmentRule) int { return a.reads() - b.reads() })
+		return all
+	}
+	sorted.All, sorted.Any = list(r.All), list(r.Any)
+	if r.Not != nil {
+		sorted.Not = new(r.Not.cheapFirst())
+	}
+	return sorted
+}
+
+// reads is what the rule costs at most.
+func (r *segmentRule) reads() (most int) {
+	if r.Field != "" {
+		field, _ := segmentFieldOf(r.Field)
+		return field.reads
+	}
+	if r.Not != nil {
+		return r.Not.reads()
+	}
+	for _, list := range [][]segmentRule{r.All, r.Any} {
+		for i := range list {
+			most = max(most, list[i].reads())
+		}
+	}
+	return most
 }
 
 // segmentsOf are the active segments a customer is in, highest priority
 // first; the account is that of its own program.
-func (ru *rulesTxn) segmentsOf(a *account) []*segment {
-	p := profile{a, ru.t.now}
+func (ru *rulesTxn) segmentsOf(a *account) ([]*segment, error) {
+	p := &profile{t: ru.t, customer: a.customer, own: a, whole: true}
 	var in []*segment
 	for _, s := range ru.t.cfg.bySegmentPriority() {
 		if s.IsActive && s.Rule.holds(p) {
 			in = append(in, s)
 		}
 	}
-	return in
+	return in, p.err
+}
+
+// members returns a page of the customers in a segment. An inactive one has nobody.
+func (ru *rulesTxn) members(s *segment, after uint64, limit int) (found []id, next uint64, err error) {
+	if !s.IsActive {
+		return nil, 0, nil
+	}
+	rule := s.Rule.cheapFirst()
+	w := walk{after: after, limit: limit, member: func(c *customer) (bool, error) {
+		p := &profile{t: ru.t, customer: c}
+		in := rule.holds(p)
+		return in, p.err
+	}}
+	if rule.reads() > 0 {
+		w.warm = append(w.warm, func(u id) key { return ru.t.scratchKey(u, partAccount).u32(ru.t.cfg.defaultProgram().Number) })
+	}
+	return ru.t.customers.page(w)
 }
 
 // bySegmentPriority lists the segments, highest priority first, then by key.

@@ -44,6 +44,34 @@ var segmentCases = []struct {
 	{`{"field":"email","op":"!=","value":true}`, false, true},
 	{`{"field":"email","op":"=","value":false}`, false, true},
 	{`{"field":"phone","op":"=","value":true}`, false, true},
+	{`{"field":"birthMonth","op":"=","value":3}`, true, false},
+	{`{"field":"birthMonth","op":"!=","value":3}`, false, true},
+	{`{"field":"birthMonth","op":">=","value":3}`, true, false},
+	{`{"field":"birthMonth","op":"<","value":12}`, true, false}, // no month is in no part of the year
+	{`{"not":{"field":"birthMonth","op":"<","value":4}}`, false, true},
+	{`{"field":"expiringWithin","op":"=","value":10}`, true, false}, // of 30 days
+	{`{"field":"expiringWithin","op":"<=","value":10}`, true, false},
+	{`{"field":"expiringWithin","op":"<","value":10}`, false, false},
+	{`{"field":"expiringWithin","op":">","value":9}`, true, false},
+	{`{"field":"expiringWithin","op":"!=","value":9}`, true, true},
+	{`{"field":"points:sellos","op":"=","value":7}`, true, false},
+	{`{"field":"points:sellos","op":"<","value":7}`, false, true}, // none yet
+	{`{"field":"points:club","op":"=","value":60}`, true, false},
+	{`{"field":"attributes.talla","op":"=","value":"M"}`, true, false},
+	{`{"field":"attributes.talla","op":"=","value":"\u004D"}`, true, false},
+	{`{"field":"attributes.talla","op":"=","value":"m"}`, false, false},
+	{`{"field":"attributes.talla","op":"!=","value":"M"}`, false, true},
+	{`{"field":"attributes.talla","op":"=","value":7}`, false, false},
+	{`{"field":"attributes.talla","op":"<","value":7}`, false, false},
+	{`{"field":"attributes.talla","op":"!=","value":7}`, true, true},
+	{`{"field":"attributes.vegana","op":"=","value":true}`, true, false},
+	{`{"field":"attributes.vegana","op":"=","value":false}`, false, false},
+	{`{"field":"attributes.vegana","op":"!=","value":false}`, true, true},
+	{`{"field":"attributes.hijos","op":"=","value":2.0}`, true, false},
+	{`{"field":"attributes.hijos","op":">","value":1.5}`, true, false},
+	{`{"field":"attributes.hijos","op":"<=","value":1.5}`, false, false},
+	{`{"field":"attributes.largo","op":">","value":99999999999.9999}`, true, false}, // larger than points can be
+	{`{"field":"attributes.cuarto. a","op":"=","value":"x"}`, true, false},
 	{`{"all":[` + ruleYes + `]}`, true, true},
 	{`{"all":[` + ruleYes + `,` + ruleYes + `]}`, true, true},
 	{`{"all":[` + ruleYes + `,` + ruleNo + `]}`, false, false},
@@ -56,15 +84,33 @@ var segmentCases = []struct {
 
 // TestSegmentRules shows every field and operator of a segment's rule, and how rules
 // combine. Ana has an e-mail and no phone, and was enrolled ten days ago. Five and a half
-// days ago she bought for 100. That earned 100 points, of which 40 are spent.
+// days ago she bought for 100. That earned 100 points, of which 40 are spent, and the others expire
+// 16 days after it. In another program, sellos, she has 7. Each rule holds the same when the accounts
+// are read as the rule asks for them, with what is cheap first, as lists do.
 func TestSegmentRules(t *testing.T) {
 	t.Parallel()
-	s := newShop(t, setup{program: `"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":100}],"rules":[` + onePer1 + `]`})
+	s := newShop(t, setup{program: `"default":true,"expiry":{"days":16},"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":100}],"rules":[` + onePer1 + `]},{"key":"sellos","name":"Sellos"`})
 	ana := s.customer("ana")
 	s.pass(4*oneDay + 12*time.Hour)
 	s.buy(ana, "100")
 	_, err := s.deduct(ana, "40")
 	s.ok(err)
+	must(s, func(t *txn) (any, error) {
+		c, err := t.customers.patch(ana, customerPatch{BirthDate: new(birthDate(19900331)), Attributes: []attribute{
+			{"talla", `"M"`}, {"vegana", "true"}, {"hijos", "2"}, {"largo", "1e+30"}, {"cuarto. a", `"x"`},
+		}}, nil)
+		if err != nil {
+			return nil, err
+		}
+		a, err := t.points.account(c, t.cfg.programKey("sellos"))
+		if err == nil {
+			err = t.points.credit(a, &movement{Amount: dec("7"), Category: categoryBonus})
+		}
+		if err != nil {
+			return nil, err
+		}
+		return nil, t.points.saveAccount(a)
+	})
 	s.pass(5*oneDay + 12*time.Hour)
 	stranger := must(s, func(t *txn) (id, error) {
 		c, _, err := t.customers.enrol(enrolment{Phone: "+525512345678"})
@@ -83,9 +129,21 @@ func TestSegmentRules(t *testing.T) {
 			t.Errorf("%s is refused: %v", test.rule, ck.problems)
 		}
 		for cust, want := range map[id]bool{ana: test.ana, stranger: test.stranger} {
+			lists := ask(s, func(t *txn) (bool, error) {
+				c, err := t.customers.get(cust)
+				if err != nil {
+					return false, err
+				}
+				p := &profile{t: t, customer: c}
+				sorted := rule.cheapFirst()
+				return sorted.holds(p), p.err
+			})
+			if lists != want {
+				t.Errorf("%s: lists say %t, want %t", test.rule, lists, want)
+			}
 			got := ask(s, func(t *txn) (bool, error) {
 				_, a, err := accountOf(t, cust)
-				return err == nil && rule.holds(profile{account: a, now: t.now}), err
+				return err == nil && rule.holds(&profile{t: t, customer: a.customer, own: a, whole: true}), err
 			})
 			if got != want {
 				t.Errorf("%s holds for ana %t and the stranger %t: got %t for one of them", test.rule, test.ana, test.stranger, got)
@@ -109,9 +167,65 @@ func TestSegmentOrder(t *testing.T) {
 	ana := s.customer("ana")
 	keys := ask(s, func(t *txn) ([]string, error) {
 		_, a, err := accountOf(t, ana)
-		return keysOf(t.rules.segmentsOf(a)), err
+		if err != nil {
+			return nil, err
+		}
+		in, err := t.rules.segmentsOf(a)
+		return keysOf(in), err
 	})
 	if !slices.Equal(keys, []string{"high", "a", "b", "low"}) {
 		t.Errorf("got %s, want high a b low", strings.Join(keys, " "))
+	}
+}
+
+// TestSegmentFaults: fields, operators and values that a rule may not have.
+func TestSegmentFaults(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ rule, want string }{
+		{`{"field":"age","op":"=","value":3}`, "rule.field: debe ser balance, birthMonth, createdAt, email, expiringWithin, lastTransactionAt, lifetimePoints, phone, tier, totalSpent, transactionsCount, attributes.NOMBRE o points:PROGRAMA"},
+		{`{"field":"attributes.","op":"=","value":3}`, "rule.field: después de attributes. va un nombre de 1 a 40 caracteres, sin espacios al principio ni al final"},
+		{`{"field":"attributes. a","op":"=","value":3}`, "rule.field: después de attributes. va un nombre de 1 a 40 caracteres, sin espacios al principio ni al final"},
+		{`{"field":"attributes.a","op":"<","value":"b"}`, "rule.op: debe ser = o !="},
+		{`{"field":"attributes.a","op":">","value":true}`, "rule.op: debe ser = o !="},
+		{`{"field":"attributes.a","op":"=","value":null}`, "rule.value: debe ser un texto, un número, true o false"},
+		{`{"field":"attributes.a","op":"=","value":["b"]}`, "rule.value: debe ser un texto, un número, true o false"},
+		{`{"field":"attributes.a","op":"=","value":1.00001}`, "rule.value: debe tener 4 decimales como máximo"},
+		{`{"field":"birthMonth","op":"=","value":13}`, "rule.value: debe ser un mes: un entero de 1 a 12"},
+		{`{"field":"birthMonth","op":"=","value":0}`, "rule.value: debe ser un mes: un entero de 1 a 12"},
+		{`{"field":"birthMonth","op":"=","value":1.5}`, "rule.value: debe ser un mes: un entero de 1 a 12"},
+		{`{"field":"birthMonth","op":"=","value":"marzo"}`, "rule.value: debe ser un número"},
+		{`{"field":"expiringWithin","op":"=","value":true}`, "rule.value: debe ser un número"},
+		{`{"field":"points:club","op":"~","value":1}`, "rule.op: debe ser =, !=, <, <=, > o >="},
+	} {
+		var rule segmentRule
+		if err := json.Unmarshal([]byte(test.rule), &rule); err != nil {
+			t.Fatal(err)
+		}
+		ck := new(checker)
+		ck.segmentRule("rule", &rule, 0)
+		if got := strings.Join(toldProblems(ck.problems), "; "); got != test.want {
+			t.Errorf("%s: %q, want %q", test.rule, got, test.want)
+		}
+	}
+}
+
+// TestSegmentOfOtherProgram: a rule of a sale may be for those who have points in another program,
+// as they were before the sale; a program that there is not is a fault.
+func TestSegmentOfOtherProgram(t *testing.T) {
+	t.Parallel()
+	with := setup{
+		program: `"default":true,"rules":[{"key":"extra","name":"Extra","segments":["fieles"],"points":5}]},{"key":"sellos","name":"Sellos","join":"All","rules":[{"key":"uno","name":"Uno","points":1}]`,
+		also:    `"segments":[{"key":"fieles","name":"Fieles","isActive":true,"rule":{"field":"points:sellos","op":">=","value":1}}]`,
+	}
+	s := newShop(t, with)
+	ana := s.customer("ana")
+	s.buy(ana, "10")
+	s.wantStanding(ana, "0 0 0", "she had no points in the other program")
+	s.buy(ana, "10")
+	s.wantStanding(ana, "5 0 5", "she had one")
+	wrong := strings.Replace(string(s.exportedDocument()), "points:sellos", "points:nada", 1)
+	_, err := s.admin().apply(t.Context(), applyRequest{Document: []byte(wrong)})
+	if err == nil || !strings.Contains(err.Error(), `segments[0].rule.field: no hay ningún programa "nada"`) {
+		t.Error(err)
 	}
 }

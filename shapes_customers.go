@@ -62,6 +62,22 @@ func newCustomerItem(t *txn, c *customer) (customerItem, error) {
 	return customerItem{c.ID, c.name(), c.Status, t.cfg.programNumber(c.Program).ID, current.nameOrNull()}, nil
 }
 
+// A walkedCustomers is a page of a walk.
+type walkedCustomers struct {
+	Data []customerItem `json:"data"`
+	Next *string        `json:"next"`
+}
+
+func newWalkedCustomers(t *txn, found []id, next uint64) (walkedCustomers, error) {
+	items, err := newCustomerItems(t, found)
+	return walkedCustomers{items, cursorOf(next)}, err
+}
+
+func (v walkedCustomers) appendJSON(b []byte) []byte {
+	b = appendJSONList(append(slices.Grow(b, 256*len(v.Data)), `{"data":`...), v.Data)
+	return append(appendJSONText(append(b, `,"next":`...), v.Next), '}')
+}
+
 type customerDetail struct {
 	ID                id                `json:"id"`
 	Name              string            `json:"name"`
@@ -180,7 +196,11 @@ func newCustomerDetail(t *txn, c *customer) (customerDetail, error) {
 	if next != nil && p.TierBasis.Metric == metricPoints {
 		d.PointsToNextTier = own.TierProgress.Missing
 	}
-	for _, s := range t.rules.segmentsOf(a) {
+	in, err := t.rules.segmentsOf(a)
+	if err != nil {
+		return d, err
+	}
+	for _, s := range in {
 		d.SegmentIDs = append(d.SegmentIDs, s.ID)
 	}
 	for _, other := range t.cfg.Programs {

@@ -231,7 +231,7 @@ func (sa *salesTxn) factsOf(c *customer, s *sale, total decimal, own *account, p
 	p.uses = ruleUses{t: sa.t, a: p.account, at: s.CreatedAt}
 	return facts{
 		total: total, items: s.Items, excluded: p.program.ExcludeSKUs, labels: s.Labels, at: s.CreatedAt.time().In(sa.t.cfg.zone), tier: p.before,
-		segments: func() []string { return keysOf(sa.t.rules.segmentsOf(own)) }, first: c.Purchases == 0, counts: &p.uses,
+		segments: p.uses.segmentsOf(own), first: c.Purchases == 0, counts: &p.uses,
 	}
 }
 

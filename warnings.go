@@ -40,12 +40,25 @@ func warnings(tx Tx, old, next *config, now instant) (list []problem, err error)
 			list = append(list, problem{"programs[" + p.Key + "]", noNegation(p.ExcludeSKUs[at])})
 		}
 	}
+	for _, s := range next.Segments {
+		for _, r := range s.Rule.comparisons("") {
+			if r.Field == "expiringWithin" && !slices.ContainsFunc(next.Programs, (*program).expires) {
+				list = append(list, problem{"segments[" + s.Key + "]", sentenceOf("con expiringWithin no estará casi nadie: en ningún programa vencen los puntos, salvo los que se dan con expiresAt")})
+				break
+			}
+		}
+	}
 	for _, r := range next.Rewards {
 		if r.AutoIssue && r.Fulfilment != fulfilVoucher {
 			list = append(list, problem{"rewards[" + r.Key + "]", sentenceOf("con fulfilment: %s no se canjea sola: autoIssue vale con %s", r.Fulfilment, fulfilVoucher)})
 		}
 	}
 	return list, nil
+}
+
+// expires reports whether points of the program expire or lapse by themselves.
+func (p *program) expires() bool {
+	return p.Expiry != nil || p.inactiveMonths() > 0 || slices.ContainsFunc(p.Rules, func(r rule) bool { return r.ExpiresInDays > 0 })
 }
 
 // hasMembers reports whether any customer was enrolled in a program. It reads a record of

@@ -193,3 +193,20 @@ func TestWarningsOfPrograms(t *testing.T) {
 	}
 	s.verified()
 }
+
+// TestWarningOfExpiry: a segment of those whose points expire, where none do.
+func TestWarningOfExpiry(t *testing.T) {
+	t.Parallel()
+	for program, want := range map[string]int{
+		``:                              1,
+		`"expiry":{"days":30}`:          0,
+		`"expiry":{"inactiveMonths":6}`: 0,
+		`"rules":[{"key":"a","name":"A","points":1,"expiresInDays":9}]`: 0,
+	} {
+		s := newEmptyShop(t, "2026-03-02T10:00:00Z")
+		done := s.apply(setup{program: program, also: `"segments":[{"key":"pronto","name":"Pronto","rule":{"any":[{"field":"expiringWithin","op":"<=","value":7},{"not":{"field":"expiringWithin","op":"=","value":1}}]}}]`}.document())
+		if len(done.Warnings) != want || want > 0 && !strings.HasPrefix(done.Warnings[0], "segments[pronto]: con expiringWithin") {
+			t.Errorf("%s: %q", program, done.Warnings)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+)
+
+// The customers in a segment: a list by cursor, and the same as a file.
+
+func memberPages() []panelPage {
+	return []panelPage{
+		{"/panel/segmentos/{segmentId}/clientes", "customers:read", "members", membersPage},
+		{"/panel/segmentos/{segmentId}/clientes/csv", "data:export", "", membersExport},
+	}
+}
+
+// A membersView is a page of the customers in a segment.
+type membersView struct {
+	Name, Sentence string
+	Active         bool
+	Begins         bool // the list begins with this page
+	Rows           []customerRow
+	Next           string // the address of the next page; "": there is none
+	Few            bool   // the page is short, and is not the last
+	Export         string // where the file is; "" if the member may not have it
+}
+
+func (v *membersView) title(*pageData) string { return v.Name }
+
+func membersPage(v *panelRequest) (any, fillFunc) {
+	view := &membersView{Begins: v.param("after") == ""}
+	list := v.ask(listMembers, v.params("after")...)
+	return view, func(t *txn) error {
+		if err := v.mayAll("customers:read"); err != nil {
+			return err
+		}
+		s := t.cfg.segment(pathIDOf(v.r, "segmentId"))
+		if s == nil {
+			return newError(codeSegmentNotFound)
+		}
+		view.Name, view.Sentence, view.Active = s.Name, wordingOf(v, t.cfg).segment(&s.Rule), s.IsActive
+		if v.mayAll("data:export") == nil {
+			view.Export = v.r.URL.EscapedPath() + "/csv"
+		}
+		found, err := resultOf[walkedCustomers](t, list)
+		if err != nil {
+			return err
+		}
+		if next := textOr(found.Next, ""); next != "" {
+			view.Next, view.Few = withQuery(v.r.URL.EscapedPath(), []pair{{"after", next}}), len(found.Data) < defaultLimit
+		}
+		view.Rows, err = v.customerRows(t, found.Data, "")
+		return err
+	}
+}
+
+// mostMembersBytes bounds the file, which is made in memory. After that it names the command that
+// writes all.
+const mostMembersBytes = 64 << 20
+
+// membersExport is the segment's customers as CSV, with the columns of a full export, guarded for
+// spreadsheets. It is read as it is at several moments, so that no transaction takes long.
+func membersExport(v *panelRequest) (any, fillFunc) {
+	if to, ok := v.needProofOfFile(); !ok {
+		return to, nil
+	}
+	var b bytes.Buffer
+	out := csv.NewWriter(&b)
+	in := exportRequest{Kind: importCustomers, Full: true}
+	file := &download{name: "segmento.csv", media: "text/csv; charset=utf-8"}
+	b.WriteString(markUTF8)
+	out.Write(columnsOf(in))
+	part := func(t *txn) error {
+		for _, p := range []permission{"customers:read", "data:export"} {
+			if err := v.mayAll(p); err != nil {
+				return err
+			}
+		}
+		s := t.cfg.segment(pathIDOf(v.r, "segmentId"))
+		if s == nil {
+			return newError(codeSegmentNotFound)
+		}
+		in.Segment, file.name, file.data = s.Key, s.Key+".csv", segmentData(s.Key)
+		page, err := exportRows(t, in)
+		if err != nil {
+			return err
+		}
+		for _, row := range page.Rows {
+			guardCells(row)
+			out.Write(row)
+		}
+		in.After = page.Next
+		return nil
+	}
+	for err := v.fill(part); in.After > 0 || err != nil; err = v.fill(part) {
+		if err != nil {
+			return file, func(*txn) error { return err }
+		}
+		if b.Len() > mostMembersBytes {
+			out.Write([]string{"… sello export customers -full -segment " + in.Segment})
+			break
+		}
+	}
+	out.Flush()
+	file.body = b.Bytes()
+	return file, func(*txn) error { return out.Error() }
+}
+
+var memberTexts = panelTexts{
+	"members.show":     {"Ver clientes", "See customers"},
+	"members.sub":      {"En el orden de su alta. Quién está se mira en este momento.", "In the order of their enrolment. Who is in it is looked at now."},
+	"members.export":   {"Exportar CSV", "Export CSV"},
+	"members.none":     {"No hay ningún cliente en este segmento.", "No customer is in this segment."},
+	"members.end":      {"No hay más clientes en este segmento.", "No more customers are in this segment."},
+	"members.few":      {"Todavía quedan clientes por mirar: estos son los que se hallaron hasta aquí. Sigue con Siguiente.", "There are still customers to look at: these were found so far. Go on with Next."},
+	"members.few.none": {"Todavía quedan clientes por mirar: hasta aquí no se halló ninguno más. Sigue con Siguiente.", "There are still customers to look at: none was found on this page. Go on with Next."},
+	"members.inactive": {"El segmento está inactivo: no tiene a nadie.", "The segment is inactive: it has nobody."},
+	"members.first":    {"Desde el principio", "From the beginning"},
+}
