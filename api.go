@@ -33,6 +33,7 @@ func (a *api) routes() []route {
 		{"GET /api/v1/points/customers/{customerId}/movements", "points:read", listMovements},
 		{"POST /api/v1/points/customers/{customerId}/add", "points:write", addPoints},
 		{"POST /api/v1/points/customers/{customerId}/deduct", "points:write", deductPoints},
+		{"POST /api/v1/points/batch", "points:write", movePointsBatch},
 		{"GET /api/v1/points/customers/{customerId}/holds", "points:read", listHolds},
 		{"POST /api/v1/points/customers/{customerId}/holds", "points:write", holdPoints},
 		{"GET /api/v1/points/holds/{holdId}", "points:read", getHold},
@@ -150,82 +151,6 @@ func listMovements(r *request) action {
 		}
 		return newAppendedList(t, found, total, p, newMovementShape)
 	}
-}
-
-// movementFields reads the fields that adding and deducting share. program is nil if
-// the request names none.
-func (r *request) movementFields(categories []string, usual string) (m *movement, program *id) {
-	m = &movement{Amount: r.above0("amount", codeAmountInvalid)}
-	m.Category = usual
-	if text, present := r.fields.text("category", 100); present {
-		m.Category = text
-		r.fields.fail(checkCategory(text, categories))
-	}
-	m.Comment = r.comment()
-	if program = givenID(r.fields.id("loyaltyProgramId")); program == nil && len(r.cfg.Programs) > 1 {
-		r.fields.fail(newError(codeProgramRequired).on("loyaltyProgramId"))
-	}
-	return m, program
-}
-
-// checkCategory returns category_invalid unless category is one of allowed.
-func checkCategory(category string, allowed []string) error {
-	if slices.Contains(allowed, category) {
-		return nil
-	}
-	return newError(codeCategoryInvalid).on("category").with("allowed", allowed)
-}
-
-// movePoints changes a customer's points with move. The request must name the program
-// if the organization has more than one.
-func movePoints(t *txn, cust id, program *id, m *movement, move func(*account, *movement) error) (any, error) {
-	if program == nil && len(t.cfg.Programs) > 1 {
-		return nil, newError(codeProgramRequired).on("loyaltyProgramId")
-	}
-	c, err := t.customers.get(cust)
-	if err != nil {
-		return nil, err
-	}
-	p := t.cfg.Programs[0]
-	if program != nil {
-		if p, err = t.program(*program); err != nil {
-			return nil, err
-		}
-	}
-	if err := c.mustBeActive(); err != nil {
-		return nil, err
-	}
-	a, err := t.points.account(c, p)
-	if err != nil {
-		return nil, err
-	}
-	done := *m // m is read again if the transaction runs again
-	if err := move(a, &done); err != nil {
-		return nil, err
-	}
-	if err := t.points.saveAccount(a); err != nil {
-		return nil, err
-	}
-	return newMovementShape(t, &done)
-}
-
-func addPoints(r *request) action {
-	m, program := r.movementFields(addCategories, categoryBonus)
-	if text, present := r.fields.text("expiresAt", 100); present {
-		at, ok := parseMoment(text, r.cfg.zone, true)
-		if !ok {
-			r.fields.invalid("expiresAt", "debe ser una fecha ISO 8601")
-		} else if at <= r.now {
-			r.fields.fail(newError(codeExpiresAtInvalid).on("expiresAt"))
-		}
-		m.Expires = at
-	}
-	return func(t *txn) (any, error) { return movePoints(t, r.pathID("customerId"), program, m, t.keys.give) }
-}
-
-func deductPoints(r *request) action {
-	m, program := r.movementFields(deductCategories, categoryAdjustment)
-	return func(t *txn) (any, error) { return movePoints(t, r.pathID("customerId"), program, m, t.points.debit) }
 }
 
 // Rewards and redemptions.

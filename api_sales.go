@@ -2,11 +2,7 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
-	"unicode"
 )
 
 // Transactions.
@@ -210,15 +206,10 @@ func registerOrRepeat(t *txn, in newSale, dryRun bool) (shape saleShape, known b
 
 // Batches.
 
-// maxBatch is how many sales a batch has at most.
-const maxBatch = 100
-
-// A batchRow is one sale of a batch.
-type batchRow struct {
-	in    newSale
-	actor string
+// A batchSale is one sale of a batch.
+type batchSale struct {
+	newSale
 	retry []retryKey // under which it is recognized for 24 hours, if it is
-	fault error      // of its fields
 }
 
 // A batchResult is what came of one sale of a batch: the sale, or an error.
@@ -231,15 +222,13 @@ type batchResult struct {
 }
 
 func (v batchResult) appendJSON(b []byte) []byte {
-	b = strconv.AppendInt(append(b, `{"status":`...), int64(v.Status), 10)
 	switch {
 	case v.first != nil:
-		b = append(append(b, `,"transaction":`...), bytes.TrimSpace(v.first)...)
+		b = append(appendRow(b, v.Status, "transaction"), bytes.TrimSpace(v.first)...)
 	case v.Transaction != nil:
-		b = v.Transaction.appendJSON(append(b, `,"transaction":`...))
+		b = v.Transaction.appendJSON(appendRow(b, v.Status, "transaction"))
 	default:
-		text, _ := encode(v.Error) // texts and figures, which cannot fail
-		b = append(append(b, `,"error":`...), bytes.TrimSpace(text)...)
+		return appendFailedRow(b, v.Status, v.Error)
 	}
 	return append(b, '}')
 }
@@ -253,92 +242,29 @@ func (v batchShape) appendJSON(b []byte) []byte {
 }
 
 func registerBatch(r *request) action {
-	rows := r.batchRows()
-	r.dryRun, r.more = r.flag("dryRun"), int32(max(len(rows)-1, 0))
+	rows := readBatch(r, "transactions", func(one *request, literal string) (row batchSale) {
+		row.newSale = one.saleFields()
+		if k, ok := r.saleRetry(row.newSale, []byte(literal)); ok {
+			row.retry = []retryKey{k}
+		}
+		return row
+	})
+	r.dryRun = r.flag("dryRun")
 	if r.flag("explain") {
 		for i := range rows {
 			rows[i].in.Explain = true
 		}
 	}
 	return func(t *txn) (any, error) {
-		results := make([]batchResult, len(rows))
 		rehearsed := map[[16]byte]rehearsedSale{}
-		err := t.eachRow(len(rows), func(i int) (keep bool, err error) {
-			row := &rows[i]
-			if row.actor != "" {
-				t.by.Actor = row.actor
+		results, err := eachOfBatch(t, rows, func(row *batchRow[batchSale]) (batchResult, error) {
+			if r.dryRun {
+				return rehearseRow(t, row, rehearsed)
 			}
-			err = t.seals.separately(func() (err error) {
-				if r.dryRun {
-					results[i], err = rehearseRow(t, row, rehearsed)
-				} else {
-					results[i], err = sellRow(t, row, false)
-				}
-				return err
-			})
-			if err == nil {
-				return true, nil
-			}
-			e := publicError(err)
-			if e.code.status >= http.StatusInternalServerError {
-				return false, err
-			}
-			results[i] = batchResult{Status: e.code.status, Error: new(e.body(unmarked(t.requestID)))}
-			return false, nil
-		})
+			return sellRow(t, row, false)
+		}, func(status int, e *errorBody) batchResult { return batchResult{Status: status, Error: e} })
 		return reply{http.StatusOK, batchShape{results}}, err
 	}
-}
-
-// batchRows reads the sales of a batch. A fault of one is kept in its row.
-func (r *request) batchRows() []batchRow {
-	literal := r.fields.literal("transactions")
-	if literal != "" && literal[0] != '[' {
-		r.fields.invalid("transactions", "debe ser una lista")
-		return nil
-	}
-	p := splitter{left: len(literal)}
-	if literal != "" {
-		p.cutMembers(literal, 1) // parseObjectOf has found the array valid
-	}
-	if n := len(p.stack); n == 0 || n > maxBatch {
-		r.fields.invalid("transactions", "debe tener de 1 a %d elementos", maxBatch)
-		return nil
-	} else if most := r.key.leastLimit(); n > most {
-		r.fields.invalid("transactions", "no puede superar los %d elementos, el límite de solicitudes de la clave", most)
-		return nil
-	}
-	rows := make([]batchRow, len(p.stack))
-	for i, element := range p.stack {
-		rows[i] = r.batchRow(i, element.value)
-	}
-	return rows
-}
-
-func (r *request) batchRow(i int, literal string) (row batchRow) {
-	members := splitter{left: len(literal)}
-	if literal[0] == '{' {
-		members.cutMembers(literal, 1)
-	}
-	one := request{caller: r.caller, now: r.now, strict: r.strict, fields: newFields(members.stack)}
-	if r.strict {
-		one.fields.beStrict()
-	}
-	if literal[0] != '{' {
-		one.fields.invalid(fmt.Sprintf("transactions[%d]", i), "debe ser un objeto")
-		row.fault = one.firstFault(maxRowFaults)
-		return row
-	}
-	row.in = one.saleFields()
-	text, _ := one.fields.text("actor", maxActor)
-	if row.actor = text; strings.ContainsFunc(text, unicode.IsControl) {
-		one.fields.invalid("actor", "contiene caracteres no permitidos")
-	}
-	row.fault = one.firstFault(maxRowFaults)
-	if k, ok := r.saleRetry(row.in, []byte(literal)); ok {
-		row.retry = []retryKey{k}
-	}
-	return row
 }
 
 // A rehearsedSale is a sale of a dry run.
@@ -349,11 +275,11 @@ type rehearsedSale struct {
 
 // rehearseRow is sellRow in a dry run, which keeps no answers: sold has the sales of the
 // rows before by the names under which they would be recognized.
-func rehearseRow(t *txn, row *batchRow, sold map[[16]byte]rehearsedSale) (batchResult, error) {
-	if row.retry == nil {
+func rehearseRow(t *txn, row *batchRow[batchSale], sold map[[16]byte]rehearsedSale) (batchResult, error) {
+	if row.in.retry == nil {
 		return sellRow(t, row, true)
 	}
-	name := row.retry[0].name
+	name := row.in.retry[0].name
 	if first := sold[name]; first.shape != nil {
 		s, err := t.sales.at(first.seq)
 		if err != nil {
@@ -379,8 +305,8 @@ func rehearseRow(t *txn, row *batchRow, sold map[[16]byte]rehearsedSale) (batchR
 }
 
 // sellRow registers one sale of a batch as registerTransaction does.
-func sellRow(t *txn, row *batchRow, dryRun bool) (batchResult, error) {
-	_, first, err := t.replays.first(row.retry)
+func sellRow(t *txn, row *batchRow[batchSale], dryRun bool) (batchResult, error) {
+	_, first, err := t.replays.first(row.in.retry)
 	if err != nil {
 		return batchResult{}, err
 	}
@@ -390,7 +316,7 @@ func sellRow(t *txn, row *batchRow, dryRun bool) (batchResult, error) {
 	if row.fault != nil {
 		return batchResult{}, row.fault
 	}
-	shape, known, err := registerOrRepeat(t, row.in, dryRun)
+	shape, known, err := registerOrRepeat(t, row.in.newSale, dryRun)
 	if err != nil {
 		return batchResult{}, err
 	}
@@ -398,12 +324,12 @@ func sellRow(t *txn, row *batchRow, dryRun bool) (batchResult, error) {
 		return batchResult{Status: http.StatusOK, Transaction: &shape}, nil
 	}
 	result := batchResult{Status: http.StatusCreated, Transaction: &shape}
-	if row.retry == nil {
+	if row.in.retry == nil {
 		return result, nil
 	}
 	body, err := encode(shape)
 	if err != nil {
 		return result, err
 	}
-	return result, t.replays.keep(row.retry, http.StatusCreated, body)
+	return result, t.replays.keep(row.in.retry, http.StatusCreated, body)
 }

@@ -48,7 +48,7 @@ func (a *account) historic() (sum decimal) {
 
 // isOpening reports whether a movement gave an opening balance.
 func (m *movement) isOpening() bool {
-	return m.Category == categoryAdjustment && m.By.Type == byImport
+	return m.Category == categoryAdjustment && m.By.Type == byImport && m.Reference == "" // that of a file of points has one
 }
 
 // carryOver gives an account the points that a customer carries over. It gives nothing that

@@ -413,6 +413,25 @@ var rushes = []struct {
 			got.twins(),
 			expect("balance", r.balance(ana), 60))
 	}},
+	{"reference", racyWrites, func(r *rush) error {
+		ana := r.customer(100)
+		got := r.all(func(int) response {
+			return r.wires.post("/points/customers/"+ana+"/deduct", `{"amount":10,"reference":"R-1"}`)
+		})
+		return errors.Join(
+			got.want(map[string]int{"201": 1, "200": r.size - 1}),
+			got.twins(),
+			expect("balance", r.balance(ana), 90))
+	}},
+	{"reference in batches", racyWrites, func(r *rush) error {
+		ana := r.customer(100)
+		got := r.all(func(int) response {
+			return r.wires.post("/points/batch", `{"movements":[{"customerId":"`+ana+`","type":"Credit","amount":10,"reference":"R-2"}]}`)
+		})
+		return errors.Join(
+			got.want(map[string]int{"200": r.size}),
+			expect("balance", r.balance(ana), 110))
+	}},
 	{"Idempotency-Key", racyWrites, func(r *rush) error {
 		ana := r.customer(100)
 		got := r.all(func(int) response {

@@ -276,8 +276,10 @@ func TestSamples(t *testing.T) {
 	for _, test := range []struct{ kind, want string }{
 		{"customers", "3 filas: 3 nuevos, 0 que ya estaban, 0 con errores\n2 saldos iniciales: 205 puntos en total"},
 		{"sales", "4 filas: 3 nuevas, 0 que ya estaban, 0 con errores"},
+		{"points", "3 filas: 3 nuevos, 0 que ya estaban, 0 con errores"},
+		{"points -dry-run", "3 filas: 0 nuevos, 3 que ya estaban, 0 con errores"},
 	} {
-		sample := s.file(test.kind+".csv", s.ok("import "+test.kind+" -sample"))
+		sample := s.file("sample.csv", s.ok("import "+test.kind+" -sample"))
 		if out := s.ok("import " + test.kind + " " + sample); !strings.Contains(out, test.want) {
 			t.Errorf("%s: %s", test.kind, out)
 		}

@@ -9,7 +9,7 @@
 //	sello demo             make a sample organization and serve the API
 //	sello apply            apply the configuration of an organization
 //	sello export           show that configuration, or write customers, sales, movements or redemptions as CSV
-//	sello import           import customers or sales from CSV
+//	sello import           import customers, sales or points from CSV
 //	sello key              create, list, change, rotate or revoke API keys
 //	sello audit            show who changed what
 //	sello user             invite people to the panel, take invitations back, list, disable, log out or renew people
@@ -216,6 +216,7 @@
 //	notices.go           points that will expire soon
 //	idle.go              points that lapse when their customer is inactive
 //	points.go            credits, debits and expiry (settle): the heart
+//	references.go        points that are asked for by a reference, once
 //	holds.go             points that are set aside for a while
 //	carriedover.go       opening balances and historic points from another system
 //	tiers.go             the levels that customers reach
@@ -301,6 +302,7 @@
 //
 //	limits.go            limits of API keys
 //	shapes.go            the shapes of answers
+//	shapes_points.go     those of movements and holds
 //	shapes_reasons.go    why a purchase earned what it did
 //	shapes_sales.go      those of sales
 //	shapes_customers.go  those of customers
@@ -327,9 +329,11 @@
 //	inputs.go            readers of input that the API and imports share
 //	personexport.go      everything about one customer, in parts
 //	statement.go         what became of an account in one month, in parts
+//	batches.go           many of something in one request
 //	api_customers.go     handlers of customers
 //	api_sales.go         handlers of sales
 //	api_holds.go         handlers of holds
+//	api_points.go        handlers of points
 //	api.go               routes, and the other handlers
 //
 // # Administration
@@ -369,7 +373,8 @@
 //	adminusers.go        those on users
 //	import_customers.go  rows of imports, and importing customers
 //	exports.go           rows of exports
-//	import.go            importing customers and sales
+//	import_points.go     rows that give or take points
+//	import.go            importing customers, sales and points
 //	socket.go            how a command reaches the server that has the file open
 //
 // # The panel
@@ -455,6 +460,7 @@
 //	headings.go          which column a heading names
 //	sheet.go             the rows of a file that is imported
 //	csv.go               the commands that import CSV
+//	importflags.go       their flags
 //	csvexport.go         the commands that export it
 //	metrics.go           figures for Prometheus
 //	completion.go        what shells complete

@@ -79,6 +79,7 @@ var (
 	codeMethodNotAllowed         = newCode("method_not_allowed", http.StatusMethodNotAllowed, "Método no permitido")
 	codeIdentityConflict         = newCode("identity_conflict", http.StatusConflict, "El email y el teléfono pertenecen a clientes distintos")
 	codeExternalIDTaken          = newCode("external_id_taken", http.StatusConflict, "externalId pertenece a otro cliente")
+	codeReferenceConflict        = newCode("reference_conflict", http.StatusConflict, "reference ya se registró con otros datos")
 	codeExternalIDConflict       = newCode("external_id_conflict", http.StatusConflict, "externalId ya se registró con otros datos")
 	codeExternalIDUndone         = newCode("external_id_undone", http.StatusConflict, "La venta de ese externalId se devolvió")
 	codeCustomerMerged           = newCode("customer_merged", http.StatusConflict, "El cliente se fusionó con otro")

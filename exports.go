@@ -54,7 +54,7 @@ var exportColumns = map[string][]string{
 var fullColumns = map[string][]string{
 	importCustomers: {"id", "tier", "balance", "pending", "expiring", "enrolled", "status", "marketing"},
 	importSales:     {"id", "customerId", "points", "source", "registeredAt", "createdBy", "pointsPaid", "amountPaid", "amountDue", "labels"},
-	exportMovements: {"rule", "createdBy"},
+	exportMovements: {"rule", "createdBy", "reference"},
 }
 
 // columnsOf lists the columns of an export.
@@ -277,7 +277,7 @@ func exportMovementRow(t *txn, number uint64, full bool) ([][]string, error) {
 		return nil, err
 	}
 	by, err := exportCreator(t, m.By)
-	return [][]string{append(row, rules, by)}, err
+	return [][]string{append(row, rules, by, m.Reference)}, err
 }
 
 // exportRedemptionRow returns the row of a redemption, as it is now.

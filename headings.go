@@ -30,12 +30,12 @@ var importColumns = map[string][]column{
 		{lastName2, "segundo apellido, apellido materno"},
 		{"email", emailNames},
 		{"phoneNumber", phoneNames},
-		{"externalId", "id externo, número cliente, código cliente, clave cliente, id cliente, número socio, número tarjeta, external, customer id, customer number, member id, member number, card number"},
+		{"externalId", externalNames},
 		{"birthDate", "cumpleaños, fecha nacimiento, nacimiento, fecha cumpleaños, birthday, date birth, dob"},
 		{"marketing", "avisos, acepta avisos, quiere avisos, promociones, acepta promociones, publicidad, acepta publicidad, consentimiento, boletín, newsletter, opt in, accepts marketing, marketing consent, consent"},
 		{"createdAt", "alta, fecha alta, registro, fecha registro, cliente desde, miembro desde, socio desde, enrolled, enrolled at, enrollment date, signup date, joined, join date, member since, customer since, created"},
 		{"points", "puntos, saldo, saldo inicial, saldo puntos, puntos disponibles, puntos actuales, points balance, available points, opening balance, current points"},
-		{"expiresAt", "vencen, vence, vencimiento, fecha vencimiento, puntos vencen, caducan, caduca, caducidad, fecha caducidad, expiran, expira, expiración, fecha expiración, expires, expiry, expiry date, expiration, expiration date, points expire"},
+		{"expiresAt", expiryNames},
 		{"historicPoints", "puntos históricos, histórico, histórico puntos, puntos por vida, historical points, lifetime points, lifetime"},
 	},
 	importSales: {
@@ -48,12 +48,27 @@ var importColumns = map[string][]column{
 		{"sku", "producto, código producto, clave producto, artículo, código artículo, product, product code, item"},
 		{"quantity", "cantidad, unidades, piezas, qty, units"},
 		{"price", "precio, precio unitario, unit price"},
-		{"comment", "comentario, comentarios, nota, notas, observaciones, comments, note, notes"},
+		{"comment", commentNames},
 		{"labels", "etiquetas"},
+	},
+	importPoints: {
+		{"reference", "referencia, ref, reference number"},
+		{"points", "puntos, cantidad puntos, puntos dar, amount"},
+		{"email", emailNames},
+		{"phoneNumber", phoneNames},
+		{"externalId", externalNames},
+		{"id", "id sello"},
+		{"category", "categoría"},
+		{"comment", commentNames},
+		{"expiresAt", expiryNames},
 	},
 }
 
 const (
+	externalNames = "id externo, número cliente, código cliente, clave cliente, id cliente, número socio, número tarjeta, external, customer id, customer number, member id, member number, card number"
+	expiryNames   = "vencen, vence, vencimiento, fecha vencimiento, puntos vencen, caducan, caduca, caducidad, fecha caducidad, expiran, expira, expiración, fecha expiración, expires, expiry, expiry date, expiration, expiration date, points expire"
+	commentNames  = "comentario, comentarios, nota, notas, observaciones, comments, note, notes"
+
 	emailNames = "correo, correo electrónico, dirección correo, dirección correo electrónico, mail, e-mail, correo e, email address, email cliente, correo cliente, customer email"
 	phoneNames = "teléfono, tel, teléfono móvil, teléfono celular, celular, cel, móvil, whatsapp, número teléfono, número celular, número móvil, teléfono cliente, phone, telephone, mobile, mobile phone, cell, cell phone, cellphone, mobile number, customer phone"
 )
@@ -240,15 +255,24 @@ func ignoreFlag(unknown []string) string {
 func (h *fileHeadings) missing(taken []string) string {
 	var list []string
 	for _, c := range importColumns[h.kind] {
-		required := slices.Contains([]string{"externalId", "createdAt", "totalAmount"}, c.name) && h.kind == importSales
-		if required && !slices.Contains(taken, c.name) {
+		if slices.Contains(requiredColumns[h.kind], c.name) && !slices.Contains(taken, c.name) {
 			list = append(list, c.String())
 		}
 	}
-	if !slices.Contains(taken, "email") && !slices.Contains(taken, "phoneNumber") {
-		list = append(list, "email (correo) o phoneNumber (teléfono)")
+	who, named := []string{"email", "phoneNumber"}, "email (correo) o phoneNumber (teléfono)"
+	if h.kind == importPoints {
+		who, named = append(who, "externalId", "id"), "email (correo), phoneNumber (teléfono), externalId o id"
+	}
+	if !slices.ContainsFunc(who, func(name string) bool { return slices.Contains(taken, name) }) {
+		list = append(list, named)
 	}
 	return strings.Join(list, ", ")
+}
+
+// requiredColumns are those without which no row can be imported. Others say whose it is.
+var requiredColumns = map[string][]string{
+	importSales:  {"externalId", "createdAt", "totalAmount"},
+	importPoints: {"reference", "points"},
 }
 
 func quoted(list []string) string {

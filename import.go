@@ -10,14 +10,14 @@ import (
 )
 
 // Importing what a shop has from before: customers, and sales with their own
-// dates, which expiry, tiers and statistics honour. Within a transaction each
+// dates, which expiry, tiers and statistics honour. And points, given or taken now. Within a transaction each
 // record goes in whole or not at all, and a wrong one does not stop the others.
 // Records that exist already stay as they are, so that a file can be imported
 // again (contract §10).
 
 type importRequest struct {
 	Org  string      `json:"org"`
-	Kind string      `json:"kind"` // customers or sales
+	Kind string      `json:"kind"` // customers, sales or points
 	Rows []importRow `json:"rows"`
 
 	Import string `json:"import"` // the import that the batch belongs to
@@ -112,7 +112,7 @@ func (p *importPart) failed() bool {
 // isIn reports whether a state with these counters includes the part.
 func (p *importPart) isIn(n *counters) bool {
 	reached := p.reached.Load()
-	return reached != nil && !p.failed() && n.Customers >= reached.Customers && n.Sales >= reached.Sales
+	return reached != nil && !p.failed() && n.Customers >= reached.Customers && n.Sales >= reached.Sales && n.Movements >= reached.Movements
 }
 
 // beginPart starts to import rows. It returns once their transaction has begun or
@@ -194,8 +194,11 @@ func importRows(t *txn, in importRequest) ([]importOutcome, error) {
 
 // importOne imports a row, or returns some of its faults: r has the others.
 func importOne(t *txn, in *importRequest, into *program, r *rowReader) (importOutcome, error) {
-	if in.Kind == importCustomers {
+	switch in.Kind {
+	case importCustomers:
 		return importCustomer(t, r, into, in.SamePerson)
+	case importPoints:
+		return importMovement(t, r, into, in.SamePerson)
 	}
 	return importSale(t, r, in.SamePerson)
 }
@@ -309,18 +312,6 @@ func importedLabels(in input, saleType string, list []label) saleLabels {
 	labels, err := newSaleLabels(list...)
 	in.fail(err)
 	return labels
-}
-
-// customerOfRow returns the customer with an e-mail or else a phone.
-func customerOfRow(t *txn, e enrolment) (*customer, error) {
-	c, err := t.customers.identify(kindEmail, e.Email)
-	if err == nil && c == nil {
-		c, err = t.customers.identify(kindPhone, e.Phone)
-	}
-	if err == nil && c == nil {
-		err = newError(codeCustomerNotFound)
-	}
-	return c, err
 }
 
 // importedItems parses the items of an imported sale.

@@ -9,7 +9,7 @@ import (
 
 // Rows of files that are imported: what they say, and those of customers.
 
-// An importRow is one customer or one sale, as text from the file.
+// An importRow is one customer, one sale or points of one customer, as text from the file.
 type importRow struct {
 	FirstName string `json:"firstName,omitempty"`
 	LastName  string `json:"lastName,omitempty"`
@@ -18,7 +18,7 @@ type importRow struct {
 
 	BirthDate string `json:"birthDate,omitempty"`
 	Marketing string `json:"marketing,omitempty"`
-	Points    string `json:"points,omitempty"` // the opening balance
+	Points    string `json:"points,omitempty"` // the opening balance; of a file of points those to give, or below zero to take
 	Expires   string `json:"expiresAt,omitempty"`
 	Historic  string `json:"historicPoints,omitempty"`
 
@@ -29,6 +29,10 @@ type importRow struct {
 	Comment    string       `json:"comment,omitempty"`
 	Items      []importItem `json:"items,omitempty"`
 	Labels     []label      `json:"labels,omitempty"`
+
+	ID        string `json:"id,omitempty"` // of a customer
+	Category  string `json:"category,omitempty"`
+	Reference string `json:"reference,omitempty"`
 
 	// Faulty are the paths of the fields in which the file itself shows a fault. Such a row is
 	// not stored; it is only looked at for other faults.
@@ -140,10 +144,11 @@ func (r *rowReader) told() (faults []rowFault) {
 	return faults
 }
 
-// Kinds of files. All are exported; the first two are imported, too.
+// Kinds of files. The first three are imported; all but points are exported.
 const (
 	importCustomers = "customers"
 	importSales     = "sales"
+	importPoints    = "points"
 	exportMovements = "movements"
 	redemptionsFile = "redemptions"
 )
@@ -184,6 +189,18 @@ func identityOf(t *txn, r *rowReader) (e enrolment, ok bool) {
 		return e, false
 	}
 	return e, true
+}
+
+// customerOfRow returns the customer with an e-mail or else a phone.
+func customerOfRow(t *txn, e enrolment) (*customer, error) {
+	c, err := t.customers.identify(kindEmail, e.Email)
+	if err == nil && c == nil {
+		c, err = t.customers.identify(kindPhone, e.Phone)
+	}
+	if err == nil && c == nil {
+		err = newError(codeCustomerNotFound)
+	}
+	return c, err
 }
 
 // importCustomer imports a row. Unless samePerson is true, a row that may be of somebody
@@ -341,17 +358,23 @@ func carriedOverIn(t *txn, r *rowReader, into *program) carriedOver {
 		return &d
 	}
 	b.points, b.historic = amount("points", r.row.Points), amount("historicPoints", r.row.Historic)
+	b.expires = expiryOf(t, r)
+	return b
+}
+
+// expiryOf reads until when the points of a row are there; 0 if it does not say.
+func expiryOf(t *txn, r *rowReader) instant {
 	switch text := trimBlanks(r.row.Expires); fold(text) {
 	case "":
 	case "nunca", "never":
-		b.expires = never
+		return never
 	default:
-		var ok bool
-		if b.expires, ok = parseMoment(text, t.cfg.zone, true); !ok || b.expires == 0 {
-			r.invalid("expiresAt", notDate)
+		if at, ok := parseMoment(text, t.cfg.zone, true); ok && at != 0 {
+			return at
 		}
+		r.invalid("expiresAt", notDate)
 	}
-	return b
+	return 0
 }
 
 // pastMoment reads a moment of a file that cannot be in the future.

@@ -142,6 +142,14 @@ func (r *request) comment() string {
 	return text
 }
 
+// checkCategory returns category_invalid unless category is one of allowed.
+func checkCategory(category string, allowed []string) error {
+	if slices.Contains(allowed, category) {
+		return nil
+	}
+	return newError(codeCategoryInvalid).on("category").with("allowed", allowed)
+}
+
 // source is where a sale comes from that the request registers.
 func (r *request) source() string {
 	if r.user != nil {

@@ -56,7 +56,7 @@ const maxDepth = 64
 // maxMembers is how many members and elements a body may have in all: more than any
 // request needs. Without it a body of 1 MiB could have a hundred thousand and take a
 // hundred times as long as any other.
-// A batch of sales may have more: 100 long sales fit into 1 MiB.
+// A batch may have more: 100 long sales fit into 1 MiB.
 const (
 	maxMembers      = 10_000
 	maxBatchMembers = 100_000

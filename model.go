@@ -98,6 +98,7 @@ const (
 	tableRuleLives
 	tableRuleBudgets
 	tableConfigVersions
+	tableReferences
 	manyTables
 )
 
@@ -193,6 +194,7 @@ var tables = [manyTables]struct {
 	tableRuleLives:             {"c org cust 10 prog rule", "rule in a customer's life", 0}, // how often the customer used it in all (rulecounts.go)
 	tableRuleBudgets:           {"C org prog rule", "budget of a rule", 0},                  // what it gave (rulecounts.go)
 	tableConfigVersions:        {"f org version", "version of the configuration", primary},  // each that was applied, compressed (versions.go)
+	tableReferences:            {"X org hash(16) seq", "movement by reference", 0},          // empty (references.go)
 }
 
 // keyWidths gives the width of each part of a key in bytes; 0 means text. Text ends

@@ -38,6 +38,9 @@ type movement struct {
 	CommentSalt commentSalt // of Comment; zero without
 
 	Hold id // that the movement belongs to; zero: none
+
+	Reference   string // no other movement of the organization has it; "" without
+	ExpiryAsked bool   // who gave Reference asked for Expires
 }
 
 // A movement's record:
@@ -49,8 +52,9 @@ type movement struct {
 
 // Tags of a movement's optional fields.
 const (
-	movementComment = 1
-	movementHold    = 2
+	movementComment   = 1
+	movementHold      = 2
+	movementReference = 3
 )
 
 func (m *movement) fields(c *coder) {
@@ -79,6 +83,10 @@ func (m *movement) hashedFields(c *coder) {
 	}
 	if c.optional(movementHold, m.Hold != (id{})) {
 		c.id(&m.Hold)
+	}
+	if c.optional(movementReference, m.Reference != "") {
+		c.text(&m.Reference)
+		c.bool(&m.ExpiryAsked)
 	}
 	c.end()
 }
@@ -190,6 +198,11 @@ func (pt *pointsTxn) record(a *account, m *movement) error {
 	c.hash(&m.Hash)
 	if err := pt.t.Put(pt.movementKey(m.Seq), c.b); err != nil {
 		return err
+	}
+	if m.Reference != "" {
+		if err := pt.t.Put(pt.referenceKey(m.Reference).u64(m.Seq), nil); err != nil {
+			return err
+		}
 	}
 	return pt.emitMovement(m)
 }

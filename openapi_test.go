@@ -361,6 +361,7 @@ func TestOpenAPIShapes(t *testing.T) {
 		"GET /api/v1/transactions/{transactionId}":            saleShape{},
 		"POST /api/v1/transactions":                           saleShape{},
 		"POST /api/v1/transactions/batch":                     batchShape{},
+		"POST /api/v1/points/batch":                           movementBatch{},
 		"GET /api/v1/rewards":                                 listShape[rewardShape]{},
 		"GET /api/v1/rewards/{rewardId}":                      rewardShape{},
 		"POST /api/v1/rewards/redeem":                         redemptionShape{},

@@ -56,6 +56,7 @@ var packedWords = []string{
 	"tierProgress", "metric", "value", "missing", "fallsAt", "fallsTo", "PointsEarned",
 
 	"marketing", "marketingAt",
+	"reference", "movement",
 }
 
 var packedPlaces = func() map[string]byte {

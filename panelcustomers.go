@@ -610,6 +610,7 @@ var customerTexts = panelTexts{
 	"customer.purchases":          {"Compras", "Purchases"},
 	"customer.lifetime":           {"Puntos ganados en total", "Points earned in all"},
 	"customer.nothing":            {"Nada todavía.", "Nothing yet."},
+	"movement.reference":          {"Referencia", "Reference"},
 	"category.Purchase":           {"Compra", "Purchase"},
 	"category.Bonus":              {"Regalo", "Bonus"},
 	"category.Referral":           {"Recomendación", "Referral"},

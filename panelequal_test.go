@@ -11,6 +11,7 @@ import (
 // apiAlone says why a POST or PATCH of the API has no form.
 var apiAlone = map[string]string{
 	"POST /api/v1/transactions/batch":                  "a till registers one sale at a time; a batch's items are registered as single sales are",
+	"POST /api/v1/points/batch":                        "a form gives points to one customer; a batch's are given as single ones are",
 	"POST /api/v1/points/customers/{customerId}/holds": "a web shop sets points aside for its orders; the panel shows that",
 	"POST /api/v1/points/holds/{holdId}/capture":       "a web shop knows when its order ships",
 }

@@ -8,7 +8,8 @@ import (
 
 // A purse counts the points that adds give by hand. A member of the panel has a purse; an API key
 // shares one with the keys that rotations made of it. The transaction of the add counts its points,
-// so a limit is never passed. Sales, batches and replays do not count (contract §16).
+// so a limit is never passed. Sales and replays do not count (contract §16), nor do movements whose
+// reference is known (§23).
 //
 // A key's purse begins to count when one of its keys first gets a daily limit. From then on it
 // counts the points that any of its keys gives, even a key without a limit, and even after the limit

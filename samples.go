@@ -20,6 +20,11 @@ T-1,23/11/2025 10:15,maria@example.com,,Compra,318,CAFE-LATTE,1,58
 T-2,23/11/2025 17:40,,33 1234 5678,Compra,84,CAFE-AMERICANO,2,42
 T-2,24/11/2025 09:05,,33 1234 5678,Devolución,42,CAFE-AMERICANO,1,42
 `,
+	importPoints: `Referencia,Correo,Teléfono,Puntos,Categoría,Comentario,Vencen
+NAVIDAD-1,maria@example.com,,50,Campaña,Regalo de Navidad,31/01/2030
+NAVIDAD-2,,33 1234 5678,50,Campaña,Regalo de Navidad,31/01/2030
+AJUSTE-7,jose@example.com,,-20,Ajuste,Se dieron dos veces,
+`,
 }
 
 // sampleFlag is of commands that read a file.

@@ -327,7 +327,7 @@ func (s *shop) move(cust id, m *movement) (movementShape, error) {
 		if err != nil {
 			return movementShape{}, err
 		}
-		return shape.(movementShape), nil
+		return shape, nil
 	})
 }
 

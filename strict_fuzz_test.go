@@ -23,6 +23,7 @@ func FuzzStrict(f *testing.F) {
 	f.Add(uint8(1), "POST", "/api/v1/transactions", "", `{"customerId":"$maria","totalAmount":5000,"externalId":"T-1","items":[{"sku":"A","price":2500,"quantity":2}]}`)
 	f.Add(uint8(1), "POST", "/api/v1/transactions?x=1", "", `{"customerId":"$maria","totalAmount":1,"items":[{"sku":"A","Price":2500,"quantity":2},{},3]}`)
 	f.Add(uint8(1), "POST", "/api/v1/transactions/batch", "", `{"transactions":[{"customerId":"$maria","total":5},{"customerId":"$maria","totalAmount":5}]}`)
+	f.Add(uint8(1), "POST", "/api/v1/points/batch", "", `{"movements":[{"customerId":"$maria","type":"Credit","amount":5,"expireAt":"x"},{"customerId":"$maria","type":"Debit","amount":5}]}`)
 	f.Add(uint8(1), "GET", "/api/v1/statistics?from=2026-01-01&from_=2", "", "")
 	var im *image
 	var doc *apiDoc
@@ -89,7 +90,7 @@ func (d *apiDoc) strictFaults(plain, strict *dealing) (faults []string) {
 			result := result.(map[string]any)
 			e, _ := result["error"].(map[string]any)
 			if told := unknownTold(e); result["status"] != 200.0 && !slices.Equal(told, rows[i]) {
-				fault("unknown of sale %d are %q, told %q", i, rows[i], told)
+				fault("unknown of row %d are %q, told %q", i, rows[i], told)
 			}
 		}
 	default:
@@ -150,7 +151,7 @@ func withoutErrors(answer map[string]any) {
 }
 
 // unknownIn returns the names of a request that openapi.json does not have, in the order in
-// which they are told, and those of each sale of a batch.
+// which they are told, and those of each row of a batch.
 func (d *apiDoc) unknownIn(deal *dealing) (unknown []string, rows map[int][]string) {
 	rows = map[int][]string{}
 	method, path := strings.ToLower(deal.request.Method), deal.request.URL.Path
@@ -207,8 +208,8 @@ func unknownOf(text string, known map[string][]string) (unknown []string, rows m
 					}
 				}
 			}
-			if m.name == "transactions" && known["transactions"] != nil {
-				row, _ := unknownOf(element, map[string][]string{"": known["transactions"], "items": known["transactions.items"], "pay": known["transactions.pay"]})
+			if (m.name == "transactions" || m.name == "movements") && known[m.name] != nil {
+				row, _ := unknownOf(element, map[string][]string{"": known[m.name], "items": known[m.name+".items"], "pay": known[m.name+".pay"]})
 				if len(row) > 0 {
 					rows[i] = row[:min(len(row), maxRowFaults)]
 				}
@@ -232,7 +233,7 @@ func unknownOf(text string, known map[string][]string) (unknown []string, rows m
 func elementsOf(m pair) []string {
 	var list []json.RawMessage
 	json.Unmarshal([]byte(m.value), &list)
-	most := map[string]int{"items": maxItems, "transactions": maxBatch}[m.name]
+	most := map[string]int{"items": maxItems, "transactions": maxBatch, "movements": maxBatch}[m.name]
 	if len(list) > most {
 		return nil
 	}

@@ -26,9 +26,9 @@ var bases = []row{
 	{text: `POST /api/v1/customers/{customer}/erase
 {"confirm": "ERASE"}`},
 	{text: `POST /api/v1/points/customers/{customer}/add
-{"amount": 5, "category": "Campaign", "comment": "c", "loyaltyProgramId": "{club}", "expiresAt": "2027-01-01"}`},
+{"amount": 5, "category": "Campaign", "comment": "c", "loyaltyProgramId": "{club}", "expiresAt": "2027-01-01", "reference": "R"}`},
 	{text: `POST /api/v1/points/customers/{customer}/deduct
-{"amount": 5, "category": "Fee", "comment": "c", "loyaltyProgramId": "{club}"}`},
+{"amount": 5, "category": "Fee", "comment": "c", "loyaltyProgramId": "{club}", "reference": "R"}`},
 	{text: `POST /api/v1/transactions
 {"customerId": "{customer}", "totalAmount": 20, "type": "Purchase", "items": [{"sku": "A", "price": 10, "quantity": 2}], "externalId": "E", "comment": "c", "occurredAt": "2026-11-19T10:00:00Z", "again": true}`},
 	{text: `POST /api/v1/transactions
@@ -39,6 +39,8 @@ var bases = []row{
 {"amount": 1}`},
 	{text: `POST /api/v1/points/holds/{hold}/release
 {}`},
+	{text: `POST /api/v1/points/batch
+{"movements": [{"customerId": "{customer}", "type": "Credit", "amount": 5, "category": "Bonus", "comment": "c", "loyaltyProgramId": "{club}", "expiresAt": "2027-01-31", "reference": "R", "actor": "a"}]}`},
 	{text: `POST /api/v1/transactions/batch
 {"transactions": [{"customerId": "{customer}", "totalAmount": 20, "type": "Purchase", "externalId": "E", "comment": "c", "occurredAt": "2026-11-19T10:00:00Z", "actor": "a"}]}`},
 	{text: `POST /api/v1/transactions
@@ -61,7 +63,8 @@ func (s *street) hostile(field string) string {
 		"externalId": `"H"`, "originalTransactionId": id("return"), "productId": id("gorra"),
 		"sku": `"H"`, "price": `7`, "quantity": `1.5`, "status": `"Inactive"`, "birthDate": `"1991-12-31"`, "attributes": `{"h": true}`,
 		"code": id("spare"), "transactionId": id("return"), "from": id("solo"), "confirm": `"no"`,
-		"occurredAt": `"2026-11-18T10:00:00Z"`, "actor": `"h"`, "again": `"h"`, "restoreRedemptions": `"h"`, "expectedPoints": `7`, "expiresInSeconds": `700`, "pay": `{"points": 20}`, "labels": `{"h": "h"}`, "transactions": `[{"customerId": ` + id("solo") + `, "totalAmount": 7}]`,
+		"occurredAt": `"2026-11-18T10:00:00Z"`, "actor": `"h"`, "again": `"h"`, "restoreRedemptions": `"h"`, "expectedPoints": `7`, "expiresInSeconds": `700`, "reference": `"H"`, "pay": `{"points": 20}`, "labels": `{"h": "h"}`, "transactions": `[{"customerId": ` + id("solo") + `, "totalAmount": 7}]`,
+		"movements": `[{"customerId": ` + id("solo") + `, "type": "Credit", "amount": 7, "loyaltyProgramId": ` + id("club") + `}]`,
 	}
 	if values[field] == "" {
 		s.world.Fatalf("no hostile value of %s", field)
@@ -329,7 +332,7 @@ func (s *street) massAssignment(alike, others bool) *matrix {
 				check(massCell(i, "before", name), base, send(append(object{other}, members...)))
 				check(massCell(i, "instead", name), without, send(slices.Insert(members.without(p.name), n, other)))
 			}
-			if p.name == "items" || p.name == "transactions" {
+			if p.name == "items" || p.name == "transactions" || p.name == "movements" {
 				m.massItems(i, p.name, members, base, check, send)
 			}
 		}

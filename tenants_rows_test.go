@@ -99,6 +99,13 @@ Idempotency-Key: {retry}
 {"amount": 5, "loyaltyProgramId": "{club}"}`, want: 201},
 	{text: `POST /api/v1/points/customers/{customer}/deduct
 {"amount": 99999, "loyaltyProgramId": "{club}"}`, want: 400, code: "insufficient_balance"},
+	{text: `POST /api/v1/points/customers/{customer}/add
+{"amount": 5, "loyaltyProgramId": "{club}", "reference": "R-1"}`, want: 201, once: true},
+	{text: `POST /api/v1/points/batch
+{"movements": [{"customerId": "{customer}", "type": "Credit", "amount": 5, "loyaltyProgramId": "{club}"}]}`, want: 200, within: true},
+	{text: `POST /api/v1/points/batch
+Idempotency-Key: {retry}
+{"movements": []}`, want: 400, code: "invalid_field", fields: true},
 	{text: `GET /api/v1/points/customers/{customer}/holds`, want: 200},
 	{text: `POST /api/v1/points/customers/{customer}/holds
 Idempotency-Key: {retry}

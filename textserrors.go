@@ -80,6 +80,7 @@ var errorTexts = panelTexts{
 	"error.identity_conflict":          {"El teléfono y el email son de dos clientes distintos", "The phone number and the e-mail are of two different customers"},
 	"error.external_id_taken":          {"Otro cliente ya tiene ese número", "Another customer already has that number"},
 	"error.external_id_conflict":       {"Ese ticket ya se registró con otros datos", "That receipt was already registered with other data"},
+	"error.reference_conflict":         {"Esa referencia ya se usó con otros datos", "That reference was already used with other data"},
 	"error.customer_merged":            {"El cliente se unió con otro", "The customer was merged with another"},
 	"error.merge_too_large":            {"El cliente tiene demasiados registros para unirlo", "The customer has too many records to be merged"},
 	"error.customer_erased":            {"Los datos del cliente se borraron", "The customer's data was erased"},

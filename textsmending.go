@@ -63,6 +63,7 @@ var mendingTexts = panelTexts{
 	"mend.identity_conflict":          {"El email es de un cliente y el teléfono de otro. Si son la misma persona, únelos.", "The e-mail is one customer's and the phone another's. If they are one person, merge them."},
 	"mend.external_id_taken":          {"Otro cliente tiene ese externalId: corrige uno de los dos.", "Another customer has that externalId: correct one of the two."},
 	"mend.external_id_conflict":       {"Ya hay una venta con ese externalId y otros datos: la caja usó un folio dos veces.", "There is a sale with that externalId and other data: the till used a number twice."},
+	"mend.reference_conflict":         {"Ya hay un movimiento con esa reference y otros datos, el de context.movementId: cada uno lleva la suya.", "There is a movement with that reference and other data, that of context.movementId: each has its own."},
 	"mend.external_id_undone":         {"La venta de context.transactionId se devolvió. Si se vende otra vez, repite con again: true.", "The sale of context.transactionId was returned. If it is sold again, send it with again: true."},
 	"mend.customer_merged":            {"Repite con el id de context.mergedInto, y guárdalo.", "Send it again with the id of context.mergedInto, and keep that id."},
 	"mend.merge_too_large":            {"El cliente tiene demasiados registros: quien administra el servidor tiene que unirlo.", "The customer has too many records: whoever runs the server has to merge them."},

@@ -179,7 +179,7 @@ func (m *mixture) wait() {
 func (m *mixture) act() {
 	deeds := []func(){
 		m.enrol, m.enrol, m.sell, m.sell, m.sell, m.sell, m.sell, m.bring, m.bring, m.bring, m.batch, m.batch, m.movePoints, m.movePoints,
-		m.redeem, m.redeem, m.use, m.cancel, m.merge, m.merge, m.erase, m.patch, m.importCustomers, m.importSales, m.sweepNow,
+		m.redeem, m.redeem, m.use, m.cancel, m.merge, m.merge, m.erase, m.patch, m.importCustomers, m.importSales, m.importPoints, m.sweepNow,
 		m.change, m.restart, m.retry, m.retry,
 	}
 	deeds[m.rnd.IntN(len(deeds))]()
@@ -400,6 +400,9 @@ func (m *mixture) program() *program {
 func (m *mixture) movePoints() {
 	body := fmt.Sprintf(`{"amount":%d,"loyaltyProgramId":"%s","comment":"c"`, 1+m.rnd.IntN(30), m.program().ID)
 	verb := pick(m.rnd, "add", "add", "deduct")
+	if m.rnd.IntN(3) == 0 {
+		body += fmt.Sprintf(`,"reference":"P%d-0"`, m.posts-m.rnd.IntN(3))
+	}
 	if verb == "add" && m.rnd.IntN(2) == 0 {
 		body += fmt.Sprintf(`,"expiresAt":"%s"`, m.servedShop.shop.clock.add(time.Duration(1+m.rnd.Int64N(int64(30*oneDay)))))
 	}
@@ -558,6 +561,19 @@ func (m *mixture) importSales() {
 			CreatedAt: m.servedShop.shop.clock.add(-time.Duration(m.rnd.Int64N(int64(500 * oneDay)))).String(), Type: pick(m.rnd, typePurchase, typePurchase, typeReturn),
 		}
 		in.Rows = append(in.Rows, row)
+	}
+	m.posts++
+	m.imported(in)
+}
+
+// importPoints gives or takes points by references, some of which were used before.
+func (m *mixture) importPoints() {
+	in := importRequest{Org: "cafe-luna", Kind: importPoints, Program: pick(m.rnd, "", "p0", "p1")}
+	for i := range 1 + m.rnd.IntN(4) {
+		in.Rows = append(in.Rows, importRow{
+			Reference: fmt.Sprintf("P%d-%d", m.posts-m.rnd.IntN(2), i), Email: fmt.Sprintf("n%d@example.com", 1+m.rnd.IntN(m.names)),
+			Points: pick(m.rnd, "5", "7.5", "-3", "-40"), Comment: pick(m.rnd, "", "c"),
+		})
 	}
 	m.posts++
 	m.imported(in)

@@ -328,6 +328,11 @@ func (r *replayer) take(m *movement, record []byte, h *saleHistory) error {
 	if m.Hold != (id{}) {
 		v.countHold(m)
 	}
+	if m.Reference != "" {
+		if err := v.has(tableReferences, v.txn.points.referenceKey(m.Reference).u64(m.Seq), nil, subject{"movimiento", m.id(), ""}); err != nil {
+			return err
+		}
+	}
 	r.countIdle(m, h)
 	gone, err := v.expiredWith(m, h)
 	if err != nil {

@@ -46,6 +46,7 @@ var comparisons = [manySums]struct {
 	tableVoucherExpiries:       {scanned: true, compare: byContent},
 	tableRedemptionTimes:       {scanned: true},
 	tableExternalIDs:           {scanned: true},
+	tableReferences:            {scanned: true},
 	tableRewardCounts:          {scanned: true, compare: byEntry},
 	tableSearch:                {scanned: true, compare: byContent}, // with tableIndexed
 	tableKeyList:               {scanned: true, compare: byCount},
@@ -94,7 +95,7 @@ var (
 		tableRedemptionsByID, tableCodes, tableRedemptionsOf, tableRedemptionState, tableRedeemedRewards, tableVoucherExpiries,
 		tableRedemptionTimes, tableExternalIDs, tableRewardCounts, tableSearch, tableKeyList, tableSalesByTime,
 		tableSlots, tableSaleLog, tableTallies, tableActive, tableTiers, tableCustomersByExternalID, tableBirthdays,
-		tableStatuses, tableStatusCounts, tableMerges, tableAudit, tableAuditIndex, tableEvents, tableWebhooks, tableHolds, tableRuleBudgets, tableConfigVersions, tableRecords,
+		tableStatuses, tableStatusCounts, tableMerges, tableAudit, tableAuditIndex, tableEvents, tableWebhooks, tableHolds, tableRuleBudgets, tableConfigVersions, tableReferences, tableRecords,
 		tableRewardUses, tableSellers, tableRedeemed, tableNoted,
 	}
 )

@@ -76,7 +76,7 @@ func newRichShop(t *testing.T) *shop {
 		if _, err := t.rewards.cancel(cancelled.ID); err != nil {
 			return nil, err
 		}
-		_, err := movePoints(t, redeemed.Customer, &two, &movement{Amount: dec("25"), Category: categoryBonus}, t.points.credit)
+		_, err := movePoints(t, redeemed.Customer, &two, &movement{Amount: dec("25"), Category: categoryBonus, Reference: "R-1"}, t.points.credit)
 		return nil, err
 	})
 	for i := range 3 { // one used, one used in a sale, one still open

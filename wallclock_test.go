@@ -315,7 +315,7 @@ func TestTwoServers(t *testing.T) {
 			if err != nil {
 				return movementShape{}, err
 			}
-			return given.(movementShape), nil
+			return given, nil
 		})
 	}
 	s.pass(time.Hour)

@@ -314,6 +314,7 @@ var tableWords = [manyTables]string{
 	tableRedemptionTimes:       "fechas de canjes",
 	tableCodes:                 "códigos",
 	tableExternalIDs:           "externalIds",
+	tableReferences:            "movimientos por referencia",
 	tableIndexed:               "tamaño del índice de búsqueda",
 	tableSearch:                "índice de búsqueda",
 	tableSalesByTime:           "ventas por fecha",
