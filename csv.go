@@ -343,8 +343,7 @@ func (im *importer) reopens(r importRow) bool {
 
 // toRow reads the cells of a line. faults are what cannot be read in any organization.
 func (im *importer) toRow(fields []string) (row importRow, faults []rowFault) {
-	var sku, quantity, price string
-	in := cellReader{sheet: &im.sheet}
+	it, in := importItem{}, cellReader{sheet: &im.sheet}
 	for i, name := range im.taken {
 		cell := fields[i]
 		in.at(name, cell)
@@ -376,11 +375,11 @@ func (im *importer) toRow(fields []string) (row importRow, faults []rowFault) {
 		case "totalAmount":
 			row.Total = in.number()
 		case "sku":
-			sku = cell
+			it.SKU = cell
 		case "quantity":
-			quantity = in.number()
+			it.Quantity = in.number()
 		case "price":
-			price = in.number()
+			it.Price = in.number()
 		case "comment":
 			row.Comment = cell
 		case "id":
@@ -398,7 +397,7 @@ func (im *importer) toRow(fields []string) (row importRow, faults []rowFault) {
 	if im.request.Kind == importSales {
 		row.Type = cmp.Or(row.Type, typePurchase)
 	}
-	if it := (importItem{sku, quantity, price}); it != (importItem{}) {
+	if it != (importItem{}) {
 		row.Items = []importItem{it}
 	}
 	return row, in.faults

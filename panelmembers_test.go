@@ -15,13 +15,7 @@ func TestPanelMembers(t *testing.T) {
 	s := newPanelShop(t, setup{at: "2026-04-02T10:00:00Z", also: marchSegment})
 	const n = walkedAtOnce + 100
 	of := newCrowd()
-	s.shop.importing(importCustomers, n, func(i int) importRow {
-		row := of.customer(i)
-		if i%100 == 0 {
-			row.BirthDate = "1990-03-02"
-		}
-		return row
-	})
+	s.shop.importing(importCustomers, n, func(i int) importRow { return bornIn(of, i, n, n/100) })
 	base := "/panel/segmentos/" + s.shop.config().Segments[0].ID.String() + "/clientes"
 	next := regexp.MustCompile(`href="([^"]+)" rel="next"`)
 	var rows []int
