@@ -25,7 +25,7 @@ func TestCompletion(t *testing.T) {
 		"sello key create -max-p":                      "-max-points-per-day -max-points-per-operation",
 		"sello serve -backup-a":                        "-backup-after",
 		"sello serve -every -backup":                   "-backup-after -backup-dir -backup-every -backup-keep",
-		"sello import ":                                "customers sales",
+		"sello import ":                                "customers sales points",
 		"sello import customers -p":                    "-program",
 		"sello completion ":                            "bash zsh fish -db",
 		"sello serve -addr ":                           "",

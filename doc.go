@@ -272,6 +272,10 @@
 //
 //	asof.go              an account as it was, and as it will be
 //
+// Notices that are sent by hand:
+//
+//	reminders.go         whom a shop may tell something
+//
 // The document that an organization is configured with:
 //
 //	document.go          the document that describes it

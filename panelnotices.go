@@ -1,8 +1,121 @@
 package main
 
-import "strconv"
+import (
+	"net/url"
+	"strconv"
+	"strings"
+)
 
-// Whether customers want notices, in the panel.
+// Notices: whom a shop may write to today, each with a link that opens WhatsApp or an e-mail with a
+// text of the shop's. Sello sends nothing. Also whether a customer wants notices, on other pages.
+
+func noticePages() []panelPage {
+	return []panelPage{{noticesPath, "customers:edit", "notices", noticesPage}}
+}
+
+const noticesPath = "/panel/avisos"
+
+// noticeTabs are the lists of the page, by the parameter that chooses them.
+var noticeTabs = []struct {
+	name  string
+	query reminderQuery
+}{
+	{"semana", reminderQuery{noticeExpiring, 7}},
+	{"mes", reminderQuery{noticeExpiring, 30}},
+	{"cumpleanos", reminderQuery{noticeBirthday, 7}},
+	{"casi", reminderQuery{noticeAlmost, 0}},
+}
+
+// A noticesView is a page of one list.
+type noticesView struct {
+	Tabs   []noticeTab
+	Rows   []noticeRow
+	Begins bool
+	First  string // the address of the list's beginning
+	Next   string // the address of the next page; "": there is none
+	Few    bool   // the page is short, and is not the last
+}
+
+type noticeTab struct {
+	Path, Name string
+	Current    bool
+}
+
+// A noticeRow is a customer, and what to write.
+type noticeRow struct {
+	Path, Name, Why, Text string
+	WhatsApp, Mail        string // links; "" without a phone or an e-mail
+}
+
+func noticesPage(v *panelRequest) (any, fillFunc) {
+	chosen := v.param("que")
+	at := 0
+	view := &noticesView{Begins: v.param("after") == ""}
+	for i, tab := range noticeTabs {
+		if tab.name == chosen {
+			at = i
+		}
+	}
+	for i, tab := range noticeTabs {
+		view.Tabs = append(view.Tabs, noticeTab{withQuery(noticesPath, []pair{{"que", tab.name}}), tr(v.lang, "notices.tab."+tab.name), i == at})
+	}
+	view.First = view.Tabs[at].Path
+	after, ok := parseCursor(v.param("after"))
+	if !ok {
+		v.faults = append(v.faults, invalidField("after", "debe ser el next de una respuesta, o estar vacío"))
+	}
+	return view, func(t *txn) error {
+		if err := v.mayAll("customers:edit"); err != nil || !ok {
+			return err
+		}
+		list, next, err := remindersAfter(t, noticeTabs[at].query, after, defaultLimit)
+		if err != nil {
+			return err
+		}
+		for _, r := range list {
+			view.Rows = append(view.Rows, v.noticeRow(t, noticeTabs[at].query.kind, r))
+		}
+		if cursor := cursorOf(next); cursor != nil {
+			view.Next, view.Few = withQuery(noticesPath, []pair{{"que", noticeTabs[at].name}, {"after", *cursor}}), len(list) < defaultLimit
+		}
+		return nil
+	}
+}
+
+// noticeRow puts a reminder into words: why for the shop, the text for the customer.
+func (v *panelRequest) noticeRow(t *txn, kind noticeKind, r reminder) noticeRow {
+	f, c := v.format(), r.customer
+	row := noticeRow{Path: "/panel/clientes/" + c.ID.String(), Name: c.name()}
+	written := formatOf(t.cfg, "es") // as the customer reads it
+	if strings.HasPrefix(t.cfg.Organization.Settings.Language, "en") {
+		written = formatOf(t.cfg, "en")
+	}
+	known := map[string]string{
+		"nombre": strings.TrimSpace(c.FirstName), "negocio": t.cfg.Organization.Name,
+		"saldo": written.Number(r.own.Balance), "moneda": r.own.program.Currency, "meta": r.goal,
+	}
+	if known["nombre"] == "" {
+		known["nombre"] = c.name()
+	}
+	switch kind {
+	case noticeExpiring:
+		known["puntos"], known["moneda"], known["fecha"] = written.Number(r.points), r.program.Currency, written.Date(r.at)
+		row.Why = tr(v.lang, "notices.why.expiring", f.Number(r.points), r.program.Currency, f.Date(r.at))
+	case noticeBirthday:
+		row.Why = tr(v.lang, "notices.why.birthday", f.LongDay(r.birthday))
+	case noticeAlmost:
+		row.Why = tr(v.lang, "notices.why.almost", r.goal)
+	}
+	row.Text = filledNotice(t.cfg.Organization.notice(kind), known)
+	escaped := strings.ReplaceAll(url.QueryEscape(row.Text), "+", "%20")
+	if c.Phone != "" {
+		row.WhatsApp = "https://wa.me/" + strings.TrimPrefix(c.Phone, "+") + "?text=" + escaped
+	}
+	if c.Email != "" {
+		row.Mail = "mailto:" + url.PathEscape(c.Email) + "?subject=" + strings.ReplaceAll(url.QueryEscape(t.cfg.Organization.Name), "+", "%20") + "&body=" + escaped
+	}
+	return row
+}
 
 // MarketingBox is the box that a new customer checks who wants notices. Unchecked it is no answer.
 func (f *pageData) MarketingBox() boxView {
@@ -31,8 +144,23 @@ func (f *pageData) MarketingWords(c *customerDetail) string {
 }
 
 var noticeTexts = panelTexts{
-	"field.marketing": {"Quiere avisos", "Wants notices"},
-	"notices.unknown": {"no lo ha dicho", "not said"},
-	"notices.yes":     {"sí, desde el %s", "yes, since %s"},
-	"notices.no":      {"no, desde el %s", "no, since %s"},
+	"nav.notices":            {"Avisos", "Notices"},
+	"title.notices":          {"Avisos", "Notices"},
+	"notices.about":          {"A quién escribir hoy: solo quien quiere avisos. sello no manda nada; cada enlace abre WhatsApp o el correo con el texto ya puesto.", "Whom to write to today: only those who want notices. sello sends nothing; each link opens WhatsApp or an e-mail with the text in place."},
+	"notices.texts":          {"Cambiar los textos", "Change the texts"},
+	"notices.tab.semana":     {"Vencen en 7 días", "Expire in 7 days"},
+	"notices.tab.mes":        {"Vencen en 30 días", "Expire in 30 days"},
+	"notices.tab.cumpleanos": {"Cumpleaños de la semana", "Birthdays of the week"},
+	"notices.tab.casi":       {"Falta una compra", "One purchase is missing"},
+	"notices.why.expiring":   {"hasta el %[3]s: %[1]s %[2]s", "until %[3]s: %[1]s %[2]s"},
+	"notices.why.birthday":   {"cumple años el %s", "birthday on %s"},
+	"notices.why.almost":     {"le falta una compra para %s", "one purchase is missing to %s"},
+	"notices.whatsapp":       {"WhatsApp", "WhatsApp"},
+	"notices.mail":           {"Correo", "E-mail"},
+	"notices.end":            {"No hay nadie más.", "There is nobody else."},
+	"notices.none":           {"No hay a quién escribir.", "There is nobody to write to."},
+	"field.marketing":        {"Quiere avisos", "Wants notices"},
+	"notices.unknown":        {"no lo ha dicho", "not said"},
+	"notices.yes":            {"sí, desde el %s", "yes, since %s"},
+	"notices.no":             {"no, desde el %s", "no, since %s"},
 }

@@ -8,7 +8,7 @@ import (
 // The pages, forms and texts of the panel, and its navigation.
 
 func panelPages() []panelPage {
-	return slices.Concat(figurePages(), tillPages(), customerPages(), statementPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), memberPages(), simulatorPages(), configPages(), versionPages(),
+	return slices.Concat(figurePages(), tillPages(), customerPages(), statementPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), memberPages(), noticePages(), simulatorPages(), configPages(), versionPages(),
 		developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages(), webhookEditPages(),
 		activityPages(), personPages(), auditPages(), operatorPages(),
 		teamPages(), accountPages(), lockPages(), logInPages())
@@ -31,6 +31,7 @@ func panelPlaces() []panelPlace {
 		{path: "/panel/programa", need: "loyalty:read", text: "nav.program", group: "nav.group.loyalty"},
 		{path: "/panel/recompensas", need: "rewards:read", text: "nav.rewards", group: "nav.group.loyalty"},
 		{path: "/panel/segmentos", need: "segments:read", text: "nav.segments", group: "nav.group.loyalty"},
+		{path: noticesPath, need: "customers:edit", text: "nav.notices", group: "nav.group.loyalty"},
 		{path: "/panel/simulador", need: "loyalty:read", text: "nav.simulator", group: "nav.group.loyalty"},
 		{path: "/panel/configuracion", need: "config:write", text: "nav.config", group: "nav.group.loyalty"},
 		{path: developmentPath, need: "keys:manage", text: "nav.development", group: "nav.group.control"},

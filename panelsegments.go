@@ -218,7 +218,7 @@ type comparisonControls struct {
 }
 
 // segmentFieldNames are the fields in the order of the form's choice.
-var segmentFieldNames = []string{"totalSpent", "transactionsCount", "lastTransactionAt", "createdAt", "balance", "lifetimePoints", "expiringWithin", "tier", "birthMonth", "email", "phone", attributeChoice}
+var segmentFieldNames = []string{"totalSpent", "transactionsCount", "lastTransactionAt", "createdAt", "balance", "lifetimePoints", "expiringWithin", "tier", "birthMonth", "email", "phone", "marketing", attributeChoice}
 
 // ComparisonRows are the comparisons and two rows for more. The balances in programs can be
 // compared where there are several.
@@ -321,6 +321,7 @@ var segmentTexts = panelTexts{
 	"segment.rows.attribute":          {"Nombre del atributo", "Name of the attribute"},
 	"segment.field.email":             {"Tiene email", "Has an e-mail"},
 	"segment.field.phone":             {"Tiene teléfono", "Has a phone"},
+	"segment.field.marketing":         {"Quiere avisos", "Wants notices"},
 	"segment.op.=":                    {"exactamente", "exactly"},
 	"segment.op.!=":                   {"distinto de", "other than"},
 	"segment.op.<":                    {"menos de", "less than"},

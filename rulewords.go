@@ -602,6 +602,8 @@ var ruleTexts = panelTexts{
 	"who.attribute.number":      {"su atributo «%s» es %s", "has the attribute “%s” at %s"},
 	"who.attribute.yes":         {"sí", "yes"},
 	"who.attribute.no":          {"no", "no"},
+	"who.marketing":             {"quiere avisos", "wants notices"},
+	"who.marketing.not":         {"no ha dicho que quiera avisos", "has not said to want notices"},
 	"who.phone":                 {"tiene teléfono", "has a phone"},
 	"who.phone.not":             {"no tiene teléfono", "has no phone"},
 	"op.=":                      {"exactamente %s", "exactly %s"},

@@ -84,6 +84,8 @@ var segmentFields = map[string]segmentField{
 	}, reads: readsHead},
 	"email": {flag: func(p *profile) bool { return p.customer.Email != "" }},
 	"phone": {flag: func(p *profile) bool { return p.customer.Phone != "" }},
+
+	"marketing": {flag: func(p *profile) bool { return p.customer.Marketing.Answer == consentGiven }},
 }
 
 // What fields begin with that go on with the name of an attribute, or the key of a program.

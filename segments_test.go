@@ -182,7 +182,7 @@ func TestSegmentOrder(t *testing.T) {
 func TestSegmentFaults(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ rule, want string }{
-		{`{"field":"age","op":"=","value":3}`, "rule.field: debe ser balance, birthMonth, createdAt, email, expiringWithin, lastTransactionAt, lifetimePoints, phone, tier, totalSpent, transactionsCount, attributes.NOMBRE o points:PROGRAMA"},
+		{`{"field":"age","op":"=","value":3}`, "rule.field: debe ser balance, birthMonth, createdAt, email, expiringWithin, lastTransactionAt, lifetimePoints, marketing, phone, tier, totalSpent, transactionsCount, attributes.NOMBRE o points:PROGRAMA"},
 		{`{"field":"attributes.","op":"=","value":3}`, "rule.field: después de attributes. va un nombre de 1 a 40 caracteres, sin espacios al principio ni al final"},
 		{`{"field":"attributes. a","op":"=","value":3}`, "rule.field: después de attributes. va un nombre de 1 a 40 caracteres, sin espacios al principio ni al final"},
 		{`{"field":"attributes.a","op":"<","value":"b"}`, "rule.op: debe ser = o !="},

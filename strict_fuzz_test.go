@@ -317,7 +317,7 @@ func TestStrictRandom(t *testing.T) {
 	}
 	fitting := map[string][]string{
 		"customerId": {"$maria", "$jose"}, "productId": {"$espresso"}, "loyaltyProgramId": {"$club"}, "from": {"2026-01-01", "$jose"}, "to": {"2026-11-30"},
-		"type": {"Purchase", "Return", "Credit"}, "category": {"Bonus", "Fee"}, "status": {"Active", "Completed"}, "groupBy": {"day"}, "dryRun": {"true"},
+		"type": {"Purchase", "Return", "Credit"}, "category": {"Bonus", "Fee"}, "status": {"Active", "Completed"}, "groupBy": {"day"}, "dryRun": {"true"}, "explain": {"true"},
 		"page": {"1"}, "limit": {"3"}, "occurredAt": {"2026-11-20T09:00:00Z"}, "expiresAt": {"2027-01-01"}, "birthDate": {"1990-05-01"}, "confirm": {"ERASE"},
 		"email": {"ana@example.com"}, "phoneNumber": {"5512345670"}, "phone": {"5512345670"}, "originalTransactionId": {"$sale"}, "transactionId": {"$sale"},
 		"registeredFrom": {"2026-01-01"}, "totalAmount": {"1", "10"}, "amount": {"1", "10"}, "price": {"1"}, "quantity": {"2"},
@@ -340,6 +340,8 @@ func TestStrictRandom(t *testing.T) {
 				value = "[" + object(names, below) + pick(rnd, "", "", "", ",7", ","+object(names, below)) + "]"
 			case name == "attributes":
 				value = pick(rnd, `{"a":"b"}`, `{"a":null}`)
+			case name == "marketing":
+				value = pick(rnd, "true", "false")
 			case name == "labels":
 				value = pick(rnd, `{"a":"b"}`, "{}")
 			case slices.Contains([]string{"totalAmount", "amount", "price", "quantity"}, name):

@@ -18,9 +18,9 @@ import (
 // bases are requests with every field that their routes take.
 var bases = []row{
 	{text: `POST /api/v1/customers
-{"email": "new@example.com", "phoneNumber": "+525512349999", "firstName": "Eva", "lastName": "Luz", "externalId": "E", "birthDate": "1990-03-14", "attributes": {"a": 1}}`},
+{"email": "new@example.com", "phoneNumber": "+525512349999", "firstName": "Eva", "lastName": "Luz", "externalId": "E", "birthDate": "1990-03-14", "marketing": true, "attributes": {"a": 1}}`},
 	{text: `PATCH /api/v1/customers/{customer}
-{"email": "new@example.com", "phoneNumber": "+525512349999", "firstName": "Eva", "lastName": "Luz", "status": "Active", "externalId": "E", "birthDate": "1990-03-14", "attributes": {"a": 1}}`},
+{"email": "new@example.com", "phoneNumber": "+525512349999", "firstName": "Eva", "lastName": "Luz", "status": "Active", "externalId": "E", "birthDate": "1990-03-14", "marketing": true, "attributes": {"a": 1}}`},
 	{text: `POST /api/v1/customers/{customer}/merge
 {"from": "{inactive}"}`},
 	{text: `POST /api/v1/customers/{customer}/erase
@@ -130,7 +130,7 @@ func TestMassAssignment(t *testing.T) {
 	s.wantAllFields()
 	s.massAssignment(true, true).report()
 	s.otherWays(append(spellings("loyaltyProgramId"), unasked()...)).report()
-	s.otherWays(slices.Concat(spellings("customerId"), spellings("search"), spellings("dryRun"))).report()
+	s.otherWays(slices.Concat(spellings("customerId"), spellings("search"), spellings("dryRun"), spellings("explain"))).report()
 
 	t.Run("control", func(t *testing.T) {
 		skipUsual(t)
@@ -162,7 +162,7 @@ func (s *street) wantAllFields() {
 			s.world.Error("no request for ", r.pattern)
 		}
 		for _, name := range documentedInputs()[r.pattern] {
-			if _, ok := members.get(name); !ok && !slices.Contains([]string{"Idempotency-Key", "If-Match", "X-Actor", "Prefer", "dryRun"}, name) {
+			if _, ok := members.get(name); !ok && !slices.Contains([]string{"Idempotency-Key", "If-Match", "X-Actor", "Prefer", "dryRun", "explain"}, name) {
 				s.world.Errorf("no request for %s has %s", r.pattern, name)
 			}
 		}
@@ -418,7 +418,7 @@ func (s *street) otherWays(parameters []string) *matrix {
 			}
 		}
 		for _, name := range parameters {
-			if slices.Contains(documentedInputs()[r.pattern], name) && (q.method == "GET" || name == "dryRun") || r.scope == "" {
+			if slices.Contains(documentedInputs()[r.pattern], name) && (q.method == "GET" || name == "dryRun" || name == "explain") || r.scope == "" {
 				continue
 			}
 			other := q

@@ -415,6 +415,8 @@ var told = map[string]string{
 	"c0.Attributes.Value":    "told once",
 	"c0.BirthdayFrom":        "when the date was set is told nowhere else",
 	"c0.BirthdayYear":        "birthday points are told apart from others by nothing",
+	"c0.Marketing.Answer":    "told once",
+	"c0.Marketing.At":        "told once",
 	"c0.Secret":              "answers are sealed with it, and opening one is not checked",
 	"c1.Lots.AvailFrom":      "does not matter once the lot is available",
 	"c2.AvailFrom":           "does not matter once the lot is available",

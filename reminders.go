@@ -1,0 +1,121 @@
+package main
+
+// Customers whom a shop may tell something by hand (contract §23): that points expire soon, that it
+// is their birthday, or that one purchase is missing to a tier or a full card. Only who said yes to
+// notices is among them.
+
+// A reminder is something to tell a customer.
+type reminder struct {
+	customer *customer
+	own      *account
+	program  *program // whose points or tier it is about
+	points   decimal  // of noticeExpiring: what expires first
+	at       instant  // of noticeExpiring: when
+	goal     string   // of noticeAlmost: the tier or the reward
+	birthday day      // of noticeBirthday
+}
+
+// A reminderQuery says what to tell, and within how many days it happens.
+type reminderQuery struct {
+	kind noticeKind
+	days int
+}
+
+// remindersAfter returns a page of reminders, in the order of enrolment, and the after of the next page;
+// 0 at the end. It looks at as many customers as any page of a walk.
+func remindersAfter(t *txn, q reminderQuery, after uint64, limit int) (list []reminder, next uint64, err error) {
+	found := map[id]reminder{}
+	w := walk{after: after, limit: limit, status: statusActive, member: func(c *customer) (bool, error) {
+		if c.Marketing.Answer != consentGiven {
+			return false, nil
+		}
+		r, is, err := reminderOf(t, q, c)
+		if is {
+			found[c.ID] = r
+		}
+		return is, err
+	}}
+	ids, next, err := t.customers.page(w)
+	for _, cust := range ids {
+		r := found[cust]
+		if r.customer, err = t.customers.get(cust); err != nil { // the walk's own is used again
+			return nil, 0, err
+		}
+		list = append(list, r)
+	}
+	return list, next, err
+}
+
+// reminderOf is what to tell a customer; is is false if there is nothing.
+func reminderOf(t *txn, q reminderQuery, c *customer) (r reminder, is bool, err error) {
+	today := t.dayOf(t.now)
+	if q.kind == noticeBirthday {
+		r.birthday, is = c.birthdayWithin(today, q.days)
+		if !is {
+			return r, false, nil
+		}
+	}
+	for i, p := range t.cfg.earnsIn(c) {
+		a, err := t.points.account(c, p)
+		if err != nil {
+			return r, false, err
+		}
+		if i == 0 {
+			r.own = &account{program: p, accountHead: a.accountHead}
+		}
+		switch {
+		case is:
+		case q.kind == noticeExpiring:
+			first, err := t.points.expiringFrom(a, t.now, 1)
+			if err != nil {
+				return r, false, err
+			}
+			if is = len(first) > 0 && t.dayOf(first[0].ExpiresAt) <= today+day(q.days); is {
+				r.program, r.points, r.at = p, first[0].Amount, first[0].ExpiresAt
+			}
+		case q.kind == noticeAlmost:
+			if r.goal = t.points.almost(a, t.cfg); r.goal != "" {
+				r.program, is = p, true
+			}
+		}
+	}
+	return r, is, nil
+}
+
+// birthdayWithin is the customer's next birthday, if that is today or in fewer days than these.
+func (c *customer) birthdayWithin(today day, days int) (day, bool) {
+	if c.BirthDate == 0 {
+		return 0, false
+	}
+	year := today.date().Year()
+	next := c.BirthDate.in(year)
+	if next < today {
+		next = c.BirthDate.in(year + 1)
+	}
+	return next, next < today+day(days)
+}
+
+// almost is the tier or the reward to which one more purchase like those before is missing; "" if
+// there is none.
+func (pt *pointsTxn) almost(a *account, cfg *config) string {
+	spent, purchases := a.sold()
+	if purchases == 0 || spent <= 0 {
+		return ""
+	}
+	n := decimal(purchases)
+	if _, next := a.tier(); next != nil {
+		typical := map[string]decimal{metricPurchases: decimalOne, metricSpent: spent / n, metricPoints: max(a.Lifetime, 0) / n}[a.program.TierBasis.Metric]
+		if missing := next.Threshold - pt.growing(a); missing > 0 && missing <= typical {
+			return next.Name
+		}
+	}
+	for _, r := range cfg.Rewards {
+		if !r.AutoIssue || r.Program != a.program.Key || r.Status != statusActive {
+			continue
+		}
+		if missing := r.PointsCost - a.Balance; missing > 0 && missing <= max(decimalOne, a.Lifetime/n) {
+			return r.Name
+		}
+	}
+	return ""
+}

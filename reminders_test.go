@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"html"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A reminded shop has points that expire after a year, a tier by purchases, and a card of 3 stamps
+// that redeems itself.
+func newRemindedShop(t *testing.T) *shop {
+	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
+	s.apply([]byte(`{"organization":{"slug":"cafe-luna","name":"Café Luna","plan":{"name":"Pro","apiAccess":true},
+		"profile":{"country":"MX"},"settings":{"timezone":"America/Mexico_City","currency":"MXN"}},
+		"programs":[{"key":"club","name":"Club","default":true,"currency":"Lunas","expiry":{"days":60},
+			"tierBasis":{"metric":"Purchases"},"tiers":[{"name":"Plata","threshold":0},{"name":"Oro","threshold":4}],
+			"rules":[{"key":"base","name":"Base","per":{"amount":10,"points":1}}]},
+			{"key":"sellos","name":"Sellos","join":"All","rules":[{"key":"sello","name":"Sello","points":1}]}],
+		"rewards":[{"key":"cafe","program":"sellos","name":"Café","pointsCost":3,"fulfilment":"Voucher","status":"Active","autoIssue":true}]}`))
+	s.org = 1
+	return s
+}
+
+func (s *shop) consents(cust id, a consentAnswer) {
+	must(s, func(t *txn) (any, error) { return t.customers.patch(cust, customerPatch{Marketing: &a}, nil) })
+}
+
+// reminded lists who is told something, and what.
+func (s *shop) reminded(kind noticeKind, days int) string {
+	return ask(s, func(t *txn) (string, error) {
+		list, next, err := remindersAfter(t, reminderQuery{kind, days}, 0, 20)
+		if next != 0 {
+			err = fmt.Errorf("there are others after %d", next)
+		}
+		var all []string
+		for _, r := range list {
+			told := r.customer.name() + " " + r.goal
+			switch kind {
+			case noticeExpiring:
+				told += fmt.Sprint(r.points, " on ", t.dayOf(r.at).date().Format(time.DateOnly))
+			case noticeBirthday:
+				told += r.birthday.date().Format(time.DateOnly)
+			}
+			all = append(all, told)
+		}
+		return strings.Join(all, "; "), err
+	})
+}
+
+// TestReminders: who is among the customers to tell something, and only with a yes.
+func TestReminders(t *testing.T) {
+	t.Parallel()
+	s := newRemindedShop(t)
+	ana, eva, noe := s.customer("ana"), s.customer("eva"), s.customer("noé")
+	for _, cust := range []id{ana, noe} {
+		s.consents(cust, consentGiven)
+	}
+	s.consents(eva, consentRefused)
+	for _, cust := range []id{ana, eva} {
+		s.buy(cust, "100")
+	}
+	same(t, "nothing yet", s.reminded(noticeExpiring, 30), "")
+	s.pass(40 * 24 * time.Hour)
+	same(t, "in a month", s.reminded(noticeExpiring, 30), "ana 10 on 2026-05-01")
+	same(t, "not in a week", s.reminded(noticeExpiring, 7), "")
+	same(t, "nothing is almost there", s.reminded(noticeAlmost, 0), "")
+	s.buy(ana, "20") // 2 stamps of 3
+	same(t, "a stamp is missing", s.reminded(noticeAlmost, 0), "ana Café")
+	s.buy(ana, "20") // the card is full, and empty again; 3 purchases of 4
+	same(t, "a purchase is missing", s.reminded(noticeAlmost, 0), "ana Oro")
+	for cust, date := range map[id]string{ana: "1990-04-12", eva: "1990-04-12", noe: "2000-02-29"} {
+		b, _ := parseBirthDate(date)
+		must(s, func(t *txn) (any, error) { return t.customers.patch(cust, customerPatch{BirthDate: &b}, nil) })
+	}
+	same(t, "on the day after", s.reminded(noticeBirthday, 7), "ana 2026-04-12")
+	s.setClock("2027-02-25T18:00:00Z")
+	same(t, "of 29 February", s.reminded(noticeBirthday, 7), "noé 2027-02-28")
+	s.consents(noe, consentUnknown)
+	same(t, "without consent", s.reminded(noticeBirthday, 7), "")
+}
+
+// TestNoticesPage: each row has links with the shop's text, filled in.
+func TestNoticesPage(t *testing.T) {
+	t.Parallel()
+	s := newRemindedShop(t)
+	cust := s.customer("ana")
+	s.consents(cust, consentGiven)
+	must(s, func(t *txn) (any, error) {
+		return t.customers.patch(cust, customerPatch{Phone: new("+525511112222"), Email: new("ana+x@example.com")}, nil)
+	})
+	s.buy(cust, "100")
+	s.pass(55 * 24 * time.Hour)
+	d := newPanelShopOn(s)
+	page := html.UnescapeString(d.get(roleManager, noticesPath).Body.String())
+	for _, want := range []string{
+		"https://wa.me/525511112222?text=Hola%2C%20ana%3A%20el%201%20may%202026%20vencen%2010%20Lunas.%20Te%20esperamos%20en%20Caf%C3%A9%20Luna.",
+		"mailto:ana+x@example.com?subject=Caf%C3%A9%20Luna&body=Hola%2C%20ana", "hasta el 1 may 2026: 10 Lunas",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %s in %s", want, mainOf(page))
+		}
+	}
+	s.apply([]byte(strings.Replace(string(s.exportedDocument()), `"currency":"MXN"`, `"currency":"MXN","notices": {"expiring": "{nombre}, {saldo} y <b>{puntos}</b>"}`, 1)))
+	if page := d.get(roleManager, noticesPath).Body.String(); !strings.Contains(page, "ana, 10 y &lt;b&gt;10&lt;/b&gt;") {
+		t.Error(mainOf(page))
+	}
+	if page := d.get(roleManager, noticesPath+"?que=cumpleanos").Body.String(); !strings.Contains(page, "No hay a quién escribir.") {
+		t.Error(mainOf(page))
+	}
+}
