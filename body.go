@@ -18,7 +18,7 @@ const maxBody = 1 << 20
 
 // bodyOptional reports whether the endpoint needs nothing from its body.
 func (r *request) bodyOptional() bool {
-	return slices.Contains([]string{"cancel", "capture", "release"}, path.Base(r.Pattern))
+	return slices.Contains([]string{"cancel", "capture", "release", "reset"}, path.Base(r.Pattern))
 }
 
 // maxMembers bounds the members and elements of the request's body.

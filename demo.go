@@ -29,7 +29,8 @@ const (
 
 // checkDemo refuses a file with an organization unless the sample is in it, made by the
 // demo: any other may be real, and must not get a key.
-func (c *invocation) checkDemo(ctx context.Context, e *engine) error {
+func (c *invocation) checkDemo(ctx context.Context, s *service) error {
+	e := s.api.engine
 	organizations, err := viewStore(ctx, e.store, func(tx Tx) (uint64, error) {
 		n, err := organizationCount(tx)
 		return n, err
@@ -86,9 +87,7 @@ func runDemo(ctx context.Context, c *invocation) error {
 
 // demoStarted is the demo's output.
 type demoStarted struct {
-	Panel      string  `json:"panel,omitempty"` // link that logs the owner in; "" where no panel is served, or the owner is gone
-	Email      string  `json:"email,omitempty"`
-	Password   string  `json:"password,omitempty"` // "" if the owner has set another one
+	panelEntry
 	Key        string  `json:"key"`
 	Base       string  `json:"base"`
 	CustomerID id      `json:"customerId"`
@@ -165,7 +164,7 @@ func (d *demo) prepare(ctx context.Context) error {
 	if err != nil || had.Customers > 0 {
 		return err
 	}
-	owner, err := demoPassword(d.engine.seed(), began)
+	owner, err := demoPassword(d.engine.seed(), began, passwordIterations)
 	if err != nil {
 		return err
 	}
@@ -206,8 +205,8 @@ func addDemoStaff(t *txn, owner passwordHash) (atTill []id, err error) {
 
 // demoPassword makes a password that follows from the salt of its hash: so each start can tell
 // it, unless the owner has set another one.
-func demoPassword(s seed, at instant) (h passwordHash, err error) {
-	h = passwordHash{Iterations: passwordIterations, Salt: s[:passwordSalt], At: at}
+func demoPassword(s seed, at instant, iterations int) (h passwordHash, err error) {
+	h = passwordHash{Iterations: iterations, Salt: s[:passwordSalt], At: at}
 	h.Sum, err = h.derive(demoPasswordOf(&h))
 	return h, err
 }
@@ -230,12 +229,28 @@ func (d *demo) start(ctx context.Context, l *logins, panel string) (*demoStarted
 		return nil, err
 	}
 	started := &demoStarted{Key: k.Key, ExpiresAt: k.ExpiresAt}
-	owner, err := read(ctx, d.engine, org, instantOf(now), func(t *txn) (*user, error) {
+	if started.CustomerID, err = read(ctx, d.engine, org, instantOf(now), func(t *txn) (id, error) {
 		c, err := t.customers.at(1)
 		if err != nil {
-			return nil, err
+			return id{}, err
 		}
-		started.CustomerID = c.ID
+		return c.ID, nil
+	}); err == nil {
+		started.panelEntry, err = enterPanel(ctx, d.engine, org, l, panel)
+	}
+	return started, err
+}
+
+// A panelEntry is how the sample's owner gets into the panel.
+type panelEntry struct {
+	Panel    string `json:"panel,omitempty"` // link that logs the owner in; "" where no panel is served, or the owner is gone
+	Email    string `json:"email,omitempty"`
+	Password string `json:"password,omitempty"` // "" if the owner has set another one
+}
+
+// enterPanel makes a link that logs the owner in to the panel at an address; "": there is none.
+func enterPanel(ctx context.Context, e *engine, org uint32, l *logins, panel string) (entry panelEntry, err error) {
+	owner, err := read(ctx, e, org, instantOf(e.now()), func(t *txn) (*user, error) {
 		u, err := userByEmail(t.Tx, demoStaff[0].email)
 		if err != nil || u == nil {
 			return nil, err
@@ -247,15 +262,15 @@ func (d *demo) start(ctx context.Context, l *logins, panel string) (*demoStarted
 		return u, err
 	})
 	if err != nil || owner == nil || panel == "" {
-		return started, err
+		return entry, err
 	}
-	s := d.engine.seed()
+	s := e.seed()
 	token := hex.EncodeToString(s[:])
 	l.entry.Store(&entryLink{tokenHash(token), owner.ID, org})
-	started.Panel, started.Email = invitationLink(panel, token), owner.Email
+	entry.Panel, entry.Email = invitationLink(panel, token), owner.Email
 	if first, err := owner.Password.matches(demoPasswordOf(&owner.Password)); err != nil || !first {
-		return started, err
+		return entry, err
 	}
-	started.Password = demoPasswordOf(&owner.Password)
-	return started, nil
+	entry.Password = demoPasswordOf(&owner.Password)
+	return entry, nil
 }

@@ -7,6 +7,7 @@
 //
 //	sello serve            serve the API on a file
 //	sello demo             make a sample organization and serve the API
+//	sello sandbox          serve an organization to try out, with a clock that is moved
 //	sello apply            apply the configuration of an organization
 //	sello export           show that configuration, or write customers, sales, movements or redemptions as CSV
 //	sello import           import customers, sales or points from CSV
@@ -117,6 +118,7 @@
 //	pacer.go             long work that yields to short work
 //	store_queue.go       group commit
 //	store_mem.go         a backend in memory
+//	store_paged.go       another one, for many keys
 //	store_bolt.go        the backend in a file: an adapter for internal/disk
 //	database.go          what -db says of a database, and how it is to be opened
 //	store_postgres.go    the backend in PostgreSQL, with the tag postgres alone
@@ -257,6 +259,7 @@
 //	birthdays.go         points on birthdays
 //	schema.go            the schema's version and migrations
 //	lastsello.go         which sello wrote a file last
+//	sandboxmark.go       how the store of a sandbox is marked
 //
 // Merges and erasures:
 //
@@ -473,5 +476,10 @@
 //	doctor.go            what is wrong with a server, and what to do
 //	madeup.go            the made-up year of a shop
 //	demo.go              serving a sample organization
+//	duration.go          durations of ISO 8601
+//	testclock.go         a clock that is moved, and what becomes due then
+//	sandbox.go           an organization to try out
+//	api_sandbox.go       the routes that only it has
+//	sandboxcommand.go    serving it
 //	main.go              the table of commands
 package main

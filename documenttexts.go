@@ -7,6 +7,10 @@ import (
 // sentenceTexts are the faults and warnings of documents and the faults of fields in English, by
 // their formats in Spanish, with the same verbs in the same order.
 var sentenceTexts = map[string]string{
+	"no va con now":                  "it does not go with now",
+	"es requerido, o now":            "it is required, or now",
+	"no puede distar más de 10 años": "it must not be more than 10 years away",
+	"debe ser una duración ISO 8601, como P90D o PT36H, de 10 años como máximo": "it must be an ISO 8601 duration, such as P90D or PT36H, of 10 years at most",
 	"falta":      "it is missing",
 	"está vacío": "it is empty",
 	"falta %q; un programa no se puede quitar":                 "%q is missing, and a program cannot be removed",

@@ -50,6 +50,7 @@ type engine struct {
 	sessionsDropped atomic.Int64 // moment when a sweep last dropped ended sessions
 
 	sessionLimits sessionLimits // when sessions of the panel end
+	keepsEvents   bool          // a sandbox's: none is too old
 }
 
 // newEngineBy makes an engine that takes the time from c.
@@ -100,7 +101,11 @@ func (e *engine) inTxn(tx Tx, org uint32, now instant, s seed) (*txn, error) {
 	if e.clock == nil || e.clock.trusted {
 		return t, nil
 	}
-	return t, t.stepOn()
+	err := t.stepOn()
+	if e.clock.movable {
+		t.steppedOn = 0
+	}
+	return t, err
 }
 
 // bareTxn makes a txn of an organization without its configuration, which may not be

@@ -119,21 +119,23 @@ type feedTxn struct {
 
 // pendingEvents are the events of a transaction that are not written yet.
 type pendingEvents struct {
+	at   instant
 	many uint64
 	text []byte // of each, as eventRecord has it
 }
 
 // copyFrom makes e a copy of o, in its own memory.
 func (e *pendingEvents) copyFrom(o *pendingEvents) {
-	e.many, e.text = o.many, append(e.text[:0], o.text...)
+	e.at, e.many, e.text = o.at, o.many, append(e.text[:0], o.text...)
 }
 
 // emit adds an event to the feed.
 func (f *feedTxn) emit(kind eventKind, refs ...uint64) error {
-	if f.pending.many == manyEvents {
+	if f.pending.many == manyEvents || f.pending.at != f.t.began {
 		if err := f.save(); err != nil {
 			return err
 		}
+		f.pending.at = f.t.began
 	}
 	if f.pending.text == nil {
 		f.pending.text = make([]byte, 0, 32)
@@ -168,7 +170,7 @@ func (f *feedTxn) save() error {
 		return err
 	}
 	c := f.t.scratch()
-	c.instant(&f.t.began)
+	c.instant(&f.pending.at)
 	c.uint(&f.pending.many)
 	c.b = append(c.b, f.pending.text...)
 	first := n.Events + 1

@@ -36,6 +36,8 @@ type api struct {
 
 	stopping chan struct{} // closed when the server stops: nobody waits for events any more
 
+	mode       []string // Sello-Mode of every answer; nil: none
+	more       []route  // that only a sandbox has
 	references references
 	secure     bool // clients speak TLS with this process
 
@@ -75,6 +77,7 @@ type request struct {
 	dryRun  bool       // of a POST: its action changes nothing
 	large   bool       // of a GET: the answer may be large, or take much reading
 	strict  bool       // Prefer: handling=strict
+	apart   bool       // of a POST: its action has transactions of its own
 	wait    uint8      // of a GET /events: for how many seconds it may wait for one
 }
 
@@ -126,6 +129,9 @@ func (a *api) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	h := w.Header()
 	h["X-Request-Id"] = x.requestID[:]
 	h["Cache-Control"] = noStore
+	if a.mode != nil {
+		h["Sello-Mode"] = a.mode
+	}
 	return x
 }
 

@@ -104,6 +104,11 @@ type invocation struct {
 	overlap   time.Duration // of a rotated key
 	fromEvent uint64        // first event of a replay
 
+	document string  // of a sandbox; "": the sample
+	startAt  string  // when its clock begins
+	inMemory bool    // it has no file
+	machine  machine // that the time is taken from; nil: theMachine
+
 	webhookAllow string // networks that are not public and have receivers
 	receivers    []netip.Prefix
 	audit        auditRequest

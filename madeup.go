@@ -24,8 +24,11 @@ type madeUp struct {
 	rand     *rand.Rand
 	shoppers []shopper
 	visits   []shopVisit // in order of time
+	done     int         // how many of them are written
+	swept    day         // what changes by itself is written up to its beginning
 	tickets  int         // how many sales there were
 	now      instant
+	gap      time.Duration // between two visits, at least
 }
 
 // A shopper is a customer, and what to remember between two visits.
@@ -89,19 +92,23 @@ var (
 		Herrera Medina Castro Vargas Guzmán Velázquez Rojas Contreras Salazar Luna Ortega Guerrero Estrada Bautista Cortés Soto`)
 )
 
-// When the shop is open, by its clock, how far two visits are apart at least, and how far two
-// steps of a visit are: all of one visit happens before the next.
+// When the shop is open, by its clock, how far two visits are apart at least, and how many steps
+// that is: all of one visit happens before the next. The shop of more than usualCustomers is faster.
 const (
-	opens    = 8 * time.Hour
-	closes   = 20 * time.Hour
-	visitGap = 5 * time.Minute
-	stepGap  = 30 * time.Second
+	opens          = 8 * time.Hour
+	closes         = 20 * time.Hour
+	visitGap       = 5 * time.Minute
+	stepsInGap     = 10
+	usualCustomers = 1000
 )
 
 // makeUp makes up the customers and visits of the days before now.
 func makeUp(seed uint64, customers, days int, now instant, zone *time.Location, staff []id) *madeUp {
 	r := rand.New(rand.NewPCG(seed, 0))
-	h := &madeUp{staff: staff, zone: zone, rand: r, now: now}
+	h := &madeUp{staff: staff, zone: zone, rand: r, now: now, gap: visitGap}
+	if customers > usualCustomers {
+		h.gap = visitGap * usualCustomers / time.Duration(customers)
+	}
 	taken := map[time.Time]bool{}
 	for i := range customers {
 		who := h.newShopper(i)
@@ -111,7 +118,7 @@ func makeUp(seed uint64, customers, days int, now instant, zone *time.Location, 
 			first = days - i
 		}
 		for ago := float64(first); ago >= 0; ago -= r.ExpFloat64() * who.days {
-			if at := h.opening(now, int(ago), taken); at != 0 && at.add(visitGap) <= now {
+			if at := h.opening(now, int(ago), taken); at != 0 && at.add(h.gap) <= now {
 				h.visits = append(h.visits, shopVisit{at, i})
 			}
 		}
@@ -159,12 +166,12 @@ func (h *madeUp) opening(now instant, ago int, taken map[time.Time]bool) instant
 	for range 20 {
 		peak := []time.Duration{9 * time.Hour, 9 * time.Hour, 14 * time.Hour, 18 * time.Hour}[r.IntN(4)]
 		at := peak + time.Duration(r.NormFloat64()*float64(100*time.Minute))
-		slot := begin.Add(at.Truncate(visitGap))
+		slot := begin.Add(at.Truncate(h.gap))
 		if at < opens || at >= closes || taken[slot] {
 			continue
 		}
 		taken[slot] = true
-		return instantOf(slot.Add(time.Duration(r.IntN(60)) * time.Second))
+		return instantOf(slot.Add(time.Duration(r.IntN(60)) * h.gap / 300))
 	}
 	return 0
 }
@@ -172,19 +179,39 @@ func (h *madeUp) opening(now instant, ago int, taken map[time.Time]bool) instant
 // write writes all visits into an organization that has nobody yet, and what becomes due
 // meanwhile. It tells how much is done, of 1.
 func (h *madeUp) write(t *txn, tell func(done float64)) error {
-	next := dayOf(t.now, h.zone) + 1
-	for i, v := range h.visits {
-		for ; next.start(h.zone) <= v.at; next++ {
-			if err := sweepAt(t, next.start(h.zone)); err != nil {
-				return err
+	for more := true; more; {
+		var err error
+		if more, err = h.writeSome(t, 1); err != nil {
+			return err
+		}
+		if len(h.visits) > 0 {
+			tell(float64(h.done) / float64(len(h.visits)))
+		}
+	}
+	return nil
+}
+
+// writeSome is write for so many visits at most. It reports whether there are more.
+func (h *madeUp) writeSome(t *txn, most int) (more bool, err error) {
+	if h.swept == 0 {
+		h.swept = dayOf(t.now, h.zone)
+	}
+	for ; h.done < len(h.visits) && most > 0; most-- {
+		v := h.visits[h.done]
+		for ; (h.swept + 1).start(h.zone) <= v.at; h.swept++ {
+			if err := sweepAt(t, (h.swept + 1).start(h.zone)); err != nil {
+				return false, err
 			}
 		}
 		if err := h.visit(t, v); err != nil {
-			return err
+			return false, err
 		}
-		tell(float64(i+1) / float64(len(h.visits)))
+		h.done++
 	}
-	return sweepAt(t, h.now)
+	if h.done < len(h.visits) {
+		return true, nil
+	}
+	return false, sweepAt(t, h.now)
 }
 
 // sweepAt does what the server's sweep would at a moment.
@@ -227,19 +254,19 @@ func (h *madeUp) visit(t *txn, v shopVisit) error {
 			return err
 		}
 	}
-	setNow(t, t.now.add(stepGap))
+	setNow(t, t.now.add(h.gap/stepsInGap))
 	returns := t.by.ID == h.staff[0] || t.by.ID == h.thief() // a cashier may not
 	if returns && who.bought != nil && r.IntN(80) == 0 {
 		if err := h.bringBack(t, who); err != nil {
 			return err
 		}
 	}
-	setNow(t, t.now.add(stepGap))
+	setNow(t, t.now.add(h.gap/stepsInGap))
 	s, err := h.sell(t, who)
 	if err != nil {
 		return err
 	}
-	setNow(t, t.now.add(stepGap))
+	setNow(t, t.now.add(h.gap/stepsInGap))
 	if err := h.redeem(t, who); err != nil {
 		return err
 	}
@@ -254,7 +281,7 @@ func (h *madeUp) visit(t *txn, v shopVisit) error {
 	if !returns || r.IntN(mistakes) > 0 {
 		return nil
 	}
-	setNow(t, t.now.add(stepGap))
+	setNow(t, t.now.add(h.gap/stepsInGap))
 	return who.giveBack(t, s.Total, s.Items)
 }
 
@@ -383,6 +410,3 @@ func (h *madeUp) favour(t *txn) error {
 	}
 	return t.audit.note("points.added", friend.member.String(), movedBy(given))
 }
-
-// setNow goes on with a later moment: what is written then was written then.
-func setNow(t *txn, at instant) { t.now, t.began = at, at }

@@ -35,6 +35,7 @@ func commands() []command {
 	return []command{
 		{"serve", "", "sirve la API y el panel", runServe, serveFlags},
 		{"demo", "", "inventa un año de una cafetería y sirve la API y el panel", runDemo, demoFlags},
+		{"sandbox", "", "sirve una organización de pruebas, con un reloj que se adelanta", runSandbox, sandboxFlags},
 		{"apply", "ARCHIVO", "aplica la configuración de una organización (- lee la entrada estándar)", runApply, applyFlags},
 		{"export", "", "muestra la configuración de una organización", runExport, exportDocumentFlags},
 		{"import customers", "ARCHIVO.csv", "importa clientes, con sus puntos", importCommand(importCustomers), importCustomersFlags},

@@ -26,6 +26,8 @@ type table int
 const (
 	tableVersion table = iota
 	tableWriter
+	tableSandbox
+	tableSandboxStart
 	tableOrganizations
 	tableConfigurations
 	tableSlugs
@@ -120,8 +122,10 @@ var tables = [manyTables]struct {
 	name   string
 	traits trait
 }{
-	tableVersion:               {"v", "schema version", primary | setting},           // schema.go
-	tableWriter:                {"v 'w'", "sello that wrote the file last", setting}, // its version (lastsello.go)
+	tableVersion:               {"v", "schema version", primary | setting},              // schema.go
+	tableWriter:                {"v 'w'", "sello that wrote the file last", setting},    // its version (lastsello.go)
+	tableSandbox:               {"v 's'", "sandbox", primary | setting},                 // when its clock began, and its key (sandbox.go)
+	tableSandboxStart:          {"v 's' key", "sandbox as it began", primary | setting}, // the value of another key
 	tableOrganizations:         {"o 'n'", "number of organizations", primary | setting},
 	tableConfigurations:        {"o 'c' org", "configuration", primary | setting}, // JSON
 	tableSlugs:                 {"o 's' slug", "organization by slug", setting},
@@ -204,7 +208,7 @@ var keyWidths = map[string]int{
 	"block": 4, "day": 4, "group": 4, "org": 4, "prog": 4,
 	"due": 8, "end": 8, "expiry": 8, "from": 8, "n": 8, "number": 8, "seq": 8, "slice": 8, "slot": 8, "time": 8, "version": 8, // times are milliseconds
 	"cust": 16, "hash(16)": 16, "id": 16, "keyID": 16, "name": 16, "purse": 16, "reward": 16, "user": 16, "hold": 16, "invitation": 16, "hash(32)": 32,
-	"code": 0, "email": 0, "gram": 0, "hook": 0, "rule": 0, "slug": 0, "tier": 0, "value": 0,
+	"code": 0, "email": 0, "key": 0, "gram": 0, "hook": 0, "rule": 0, "slug": 0, "tier": 0, "value": 0,
 }
 
 // A keyPart is a part of a table's keys.

@@ -80,6 +80,9 @@ func (c *invocation) open(ctx context.Context, mayCreate bool, log *slog.Logger)
 
 // openStore opens what -db names.
 func (c *invocation) openStore(ctx context.Context, opts disk.Options, log *slog.Logger) (openedStore, error) {
+	if c.inMemory {
+		return newPagedStore(), nil
+	}
 	if !isDatabase(c.db) {
 		file, err := c.openFile(opts)
 		if err != nil {
@@ -142,7 +145,11 @@ func (c *invocation) openMigrated(ctx context.Context, opts disk.Options, log *s
 	if store, err = c.openStore(ctx, opts, log); err != nil {
 		return nil, nil, nil, err
 	}
-	e = newEngineBy(newWallClock(theMachine()), store, cryptoSeed)
+	clock := newWallClock(c.machine)
+	if clock.movable = c.machine != nil; !clock.movable {
+		clock.machine = theMachine()
+	}
+	e = newEngineBy(clock, store, cryptoSeed)
 	e.log, e.clock.changed = log, logClock(log)
 	if c.made != "" {
 		log.Info("file made", "file", c.made)

@@ -254,6 +254,14 @@ func (f *pageData) Theme() string {
 // Plain reports whether the panel is served without TLS beyond this machine.
 func (f *pageData) Plain() bool { return f.request.panel.address.isPlain() }
 
+// Testing says that this is a sandbox, and what time it is there; "" on other servers.
+func (f *pageData) Testing() string {
+	if f.request.api.mode == nil {
+		return ""
+	}
+	return f.T("testing", f.Moment(f.now))
+}
+
 // Token is that of the page's forms.
 func (f *pageData) Token() string { return f.request.token }
 

@@ -124,6 +124,10 @@ func (x *exchange) answer(rt *route, r *http.Request) (status int, body []byte, 
 		act = func(*txn) (any, error) { return nil, fault }
 	}
 	x.endWork()
+	if req.apart && err == nil {
+		v, err := act(nil)
+		return encodeReply(v, http.StatusOK, err)
+	}
 	return x.commit(req, act)
 }
 

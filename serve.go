@@ -97,13 +97,24 @@ const (
 	flushTimeout  = 5 * time.Second // of the last flush
 )
 
-func runServe(ctx context.Context, c *invocation) error { return c.serve(ctx, nil, nil) }
+func runServe(ctx context.Context, c *invocation) error { return c.serve(ctx, c.refuseSandbox, nil) }
+
+// refuseSandbox refuses a store of a sandbox, whose clock was moved.
+func (c *invocation) refuseSandbox(ctx context.Context, s *service) error {
+	m, err := viewStore(ctx, s.api.engine.store, readMark)
+	if errors.Is(err, errCorrupt) || errors.Is(err, errRecord) { // what can be read of a damaged file is served
+		return nil
+	}
+	if err == nil && m != nil {
+		err = adminErrorf("%s: es de sello sandbox, para pruebas: sello sandbox -db lo abre", c.dbName())
+	}
+	return err
+}
 
 // serve opens the store and serves the API on it until ctx ends. It calls check, if not
 // nil, before that, and ready, if not nil, once the API answers.
-func (c *invocation) serve(ctx context.Context, check func(context.Context, *engine) error, ready func(*service) error) (err error) {
-	c.memSize = setCollector(c.memory)
-	setProcessors()
+func (c *invocation) serve(ctx context.Context, check func(context.Context, *service) error, ready func(*service) error) (err error) {
+	c.tune()
 	trusted, err := c.checkServing()
 	if err != nil {
 		return err
@@ -140,7 +151,7 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *eng
 	}()
 	e.now() // logs at once a clock that is wrong from the start
 	if check != nil {
-		if err := check(ctx, e); err != nil {
+		if err := check(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -159,6 +170,14 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *eng
 		return err
 	}
 	return s.stop(ctx, err)
+}
+
+// tune sets how the process uses memory and processors.
+func (c *invocation) tune() {
+	if !c.inMemory { // else what is kept would be over the limit
+		c.memSize = setCollector(c.memory)
+	}
+	setProcessors()
 }
 
 // openPanel gives the API its panel, if it is to have one.

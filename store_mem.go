@@ -29,6 +29,11 @@ func newMemStore() openedStore {
 }
 
 func (s *memStore) View(ctx context.Context, fn func(Tx) error) error {
+	return s.viewing(ctx, func() error { return fn(*s.state.Load()) })
+}
+
+// viewing runs a View, unless the store is closed.
+func (s *memStore) viewing(ctx context.Context, view func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -37,7 +42,7 @@ func (s *memStore) View(ctx context.Context, fn func(Tx) error) error {
 	if s.gone {
 		return errClosed
 	}
-	return fn(*s.state.Load())
+	return view()
 }
 
 func (s *memStore) Update(ctx context.Context, fn func(Tx) error) error {
@@ -107,6 +112,26 @@ func (t memTx) find(key []byte) (int, bool) {
 	})
 }
 
+// with returns the state after changes, which are sorted by key.
+func (t memTx) with(changes []ordered.Change) memTx {
+	next := make(memTx, 0, len(t)+len(changes))
+	for i, c := range changes {
+		if i+1 < len(changes) && changes[i+1].Key == c.Key {
+			continue // the last one counts
+		}
+		at, there := t.find([]byte(c.Key))
+		next = append(next, t[:at]...)
+		if c.Value != nil {
+			next = append(next, Entry{Key: []byte(c.Key), Value: c.Value})
+		}
+		if there {
+			at++
+		}
+		t = t[at:]
+	}
+	return append(next, t...)
+}
+
 // A memBatch is a committed state from which a commit makes the next one.
 type memBatch struct {
 	memTx
@@ -114,25 +139,9 @@ type memBatch struct {
 }
 
 func (b memBatch) commit(changes []ordered.Change) error {
-	state := *b.store.state.Load()
 	changes = slices.Clone(changes)
 	slices.SortStableFunc(changes, func(a, b ordered.Change) int { return cmp.Compare(a.Key, b.Key) })
-	next := make(memTx, 0, len(state)+len(changes))
-	for i, c := range changes {
-		if i+1 < len(changes) && changes[i+1].Key == c.Key {
-			continue // the last one counts
-		}
-		at, there := state.find([]byte(c.Key))
-		next = append(next, state[:at]...)
-		if c.Value != nil {
-			next = append(next, Entry{Key: []byte(c.Key), Value: c.Value})
-		}
-		if there {
-			at++
-		}
-		state = state[at:]
-	}
-	next = append(next, state...)
+	next := b.store.state.Load().with(changes)
 	b.store.state.Store(&next)
 	return nil
 }

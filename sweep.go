@@ -125,27 +125,11 @@ func (e *engine) changeDue(tx Tx, d dueTable, list []key, now instant, s seed) (
 		return nil, err
 	}
 	for _, k := range list {
-		_, still, err := tx.Get(k)
+		stray, err := each.change(d, k)
 		if err != nil {
 			return nil, err
 		}
-		if !still { // somebody else was first
-			continue
-		}
-		if err := tx.Delete(k); err != nil { // also if it is due at another moment
-			return nil, err
-		}
-		known := false
-		if d.of.has(k) {
-			t, err := each.of(uint32In(k[dueOrg:]))
-			if err == nil && t != nil {
-				known, err = d.change(t, k)
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-		if !known {
+		if stray {
 			strays = append(strays, hex.EncodeToString(k))
 		}
 	}
@@ -153,6 +137,29 @@ func (e *engine) changeDue(tx Tx, d dueTable, list []key, now instant, s seed) (
 		return nil, err
 	}
 	return strays, each.commit()
+}
+
+// change makes the change of one key, unless somebody else was first, and drops it. It reports
+// whether the key is a stray.
+func (o *orgTxns) change(d dueTable, k key) (stray bool, err error) {
+	_, still, err := o.tx.Get(k)
+	if err != nil || !still {
+		return false, err
+	}
+	if err := o.tx.Delete(k); err != nil { // also if it is due at another moment
+		return false, err
+	}
+	known := false
+	if d.of.has(k) {
+		t, err := o.of(uint32In(k[dueOrg:]))
+		if err == nil && t != nil {
+			known, err = d.change(t, k)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return !known, nil
 }
 
 // dropReplays drops the replays that are too old to be asked for.
@@ -186,7 +193,7 @@ func (e *engine) dropReplays(ctx context.Context, moment func() (instant, error)
 func (e *engine) dropEvents(ctx context.Context, moment func() (instant, error)) error {
 	now, err := moment()
 	last := instant(e.eventsDropped.Load())
-	if err != nil || now < last+eventsDropEvery && now >= last {
+	if err != nil || e.keepsEvents || now < last+eventsDropEvery && now >= last {
 		return err
 	}
 	organizations, err := viewStore(ctx, e.store, func(tx Tx) (uint64, error) {
@@ -479,3 +486,6 @@ func (i *imports) underWay(now instant) bool {
 	maps.DeleteFunc(i.until, func(_ string, until instant) bool { return until <= now })
 	return len(i.until) > 0
 }
+
+// setNow goes on with a later moment: what is written then was written then.
+func setNow(t *txn, at instant) { t.now, t.began = at, at }

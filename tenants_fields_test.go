@@ -61,7 +61,7 @@ func (s *street) hostile(field string) string {
 		"amount": `7`, "category": `"Adjustment"`, "comment": `"h"`, "loyaltyProgramId": id("sellos"), "expiresAt": `"2028-01-01"`,
 		"customerId": id("solo"), "totalAmount": `7`, "type": `"Return"`, "items": `[{"sku": "H", "price": 1, "quantity": 1}]`,
 		"externalId": `"H"`, "originalTransactionId": id("return"), "productId": id("gorra"),
-		"sku": `"H"`, "price": `7`, "quantity": `1.5`, "status": `"Inactive"`, "birthDate": `"1991-12-31"`, "attributes": `{"h": true}`,
+		"sku": `"H"`, "price": `7`, "quantity": `1.5`, "status": `"Inactive"`, "birthDate": `"1991-12-31"`, "attributes": `{"h": true}`, "marketing": `false`,
 		"code": id("spare"), "transactionId": id("return"), "from": id("solo"), "confirm": `"no"`,
 		"occurredAt": `"2026-11-18T10:00:00Z"`, "actor": `"h"`, "again": `"h"`, "restoreRedemptions": `"h"`, "expectedPoints": `7`, "expiresInSeconds": `700`, "reference": `"H"`, "pay": `{"points": 20}`, "labels": `{"h": "h"}`, "transactions": `[{"customerId": ` + id("solo") + `, "totalAmount": 7}]`,
 		"movements": `[{"customerId": ` + id("solo") + `, "type": "Credit", "amount": 7, "loyaltyProgramId": ` + id("club") + `}]`,

@@ -110,6 +110,7 @@ var commonTexts = panelTexts{
 	"role.":          {"Sin organización", "No organization"},
 	"out":            {"Salir", "Log out"},
 	"account":        {"Mi cuenta", "My account"},
+	"testing":        {"Pruebas: %s", "Sandbox: %s"},
 	"plain":          {"Esta dirección va sin cifrar: quien esté en la misma red puede leer lo que escribe.", "This address is not encrypted: whoever is in the same network can read what you type."},
 	"error.title":    {"Error: %s", "Error: %s"},
 	"error.summary":  {"Hay un problema", "There is a problem"},

@@ -108,6 +108,7 @@ func (systemClock) synchronized() (yes, known bool) { return host.Synchronized()
 type wallClock struct {
 	machine machine
 	trusted bool              // whatever the machine says is right
+	movable bool              // a sandbox's: it jumps while requests are under way
 	changed func(*clockState) // called when the verdict changes, unless nil
 
 	latest atomic.Int64 // instant

@@ -260,6 +260,8 @@ func damagedPlace(err error) string {
 var tableWords = [manyTables]string{
 	tableVersion:               "versión del esquema",
 	tableWriter:                "sello que lo escribió",
+	tableSandbox:               "pruebas",
+	tableSandboxStart:          "pruebas, al empezar",
 	tableOrganizations:         "número de organizaciones",
 	tableConfigurations:        "configuraciones",
 	tableSlugs:                 "slugs",

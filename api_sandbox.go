@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"net/http"
+)
+
+// The routes that only a sandbox has (contract §24). They take any key with organization:read.
+// Those that write run in transactions of their own, and ignore an Idempotency-Key.
+
+// codeClockBackwards is an error that no other server gives: openapi.json does not have it.
+var codeClockBackwards = errorCode{"clock_backwards", http.StatusBadRequest, "El reloj de pruebas solo avanza"}
+
+// testMode is the value of Sello-Mode.
+var testMode = []string{"test"}
+
+// routes are the routes of the sandbox.
+func (s *sandbox) routes() []route {
+	const scope = "organization:read"
+	return []route{
+		{"GET /api/v1/test/clock", scope, s.getClock},
+		{"POST /api/v1/test/clock", scope, s.moveClock},
+		{"POST /api/v1/test/reset", scope, s.postReset},
+		{"POST /api/v1/test/sales", scope, s.postSales},
+	}
+}
+
+// A clockShape is what GET /test/clock answers.
+type clockShape struct {
+	Now     instant `json:"now"`
+	NextDue instant `json:"nextDue"` // when something next changes by itself; null: never
+}
+
+func (s *sandbox) getClock(r *request) action {
+	return func(t *txn) (any, error) { return s.clockAt(t) }
+}
+
+func (s *sandbox) clockAt(t *txn) (clockShape, error) {
+	next, err := s.engine.nextDue(t.Tx, 0, t.now)
+	return clockShape{t.now, next}, err
+}
+
+// A movedShape is what moving the clock answers.
+type movedShape struct {
+	clockShape
+	Events     map[string]uint64 `json:"events"`     // how many of each type there were
+	FirstEvent *uint64           `json:"firstEvent"` // null: none
+	LastEvent  *uint64           `json:"lastEvent"`
+}
+
+// farthestMove is how far one request may move the clock, in years.
+const farthestMove = 10
+
+func (s *sandbox) moveClock(r *request) action {
+	r.apart = true
+	to, now := r.now, r.now.time().In(r.cfg.zone)
+	text, given := r.fields.text("now", 100)
+	duration, lasts := r.fields.text("advance", 100)
+	switch most, ok := instantOf(now.AddDate(farthestMove, 0, 0)), false; {
+	case given && lasts:
+		r.fields.invalid("advance", "no va con now")
+	case given:
+		if to, ok = parseMoment(text, r.cfg.zone, false); !ok {
+			r.fields.invalid("now", "debe ser una fecha ISO 8601")
+		} else if to < r.now {
+			r.fields.fail(newError(codeClockBackwards).on("now").with("now", r.now))
+		} else if to > most {
+			r.fields.invalid("now", "no puede distar más de 10 años")
+		}
+	case lasts:
+		if to, ok = addDuration(r.now, duration, r.cfg.zone); !ok || to > most {
+			r.fields.invalid("advance", "debe ser una duración ISO 8601, como P90D o PT36H, de 10 años como máximo")
+		}
+	default:
+		r.fields.invalid("advance", "es requerido, o now")
+	}
+	org := r.cfg.Number
+	return func(*txn) (any, error) {
+		ctx := context.WithoutCancel(r.Context())
+		first, err := s.move(ctx, org, to)
+		if err != nil {
+			return nil, err
+		}
+		return read(ctx, s.engine, org, max(to, instantOf(s.engine.now())), func(t *txn) (reply, error) {
+			shape := movedShape{Events: map[string]uint64{}}
+			var err error
+			if shape.clockShape, err = s.clockAt(t); err != nil {
+				return reply{}, err
+			}
+			for e, err := range t.feed.from(first + 1) {
+				if err != nil {
+					return reply{}, err
+				}
+				shape.Events[eventKinds[e.Kind].name]++
+				if shape.FirstEvent == nil {
+					shape.FirstEvent = &e.Seq
+				}
+				shape.LastEvent = &e.Seq
+			}
+			return reply{http.StatusOK, shape}, nil
+		})
+	}
+}
+
+// move moves the clock forward. It returns the last event from before.
+func (s *sandbox) move(ctx context.Context, org uint32, to instant) (last uint64, err error) {
+	s.moving.Lock()
+	defer s.moving.Unlock()
+	last, err = read(ctx, s.engine, org, 0, func(t *txn) (uint64, error) {
+		n, err := t.count()
+		if err != nil {
+			return 0, err
+		}
+		return n.Events, nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return last, s.engine.passTime(ctx, s.machine, to)
+}
+
+func (s *sandbox) postReset(r *request) action {
+	r.apart = true
+	return func(*txn) (any, error) {
+		ctx := context.WithoutCancel(r.Context())
+		if err := s.reset(ctx); err != nil {
+			return nil, err
+		}
+		return s.clockNow(ctx)
+	}
+}
+
+// clockNow answers as GET /test/clock does.
+func (s *sandbox) clockNow(ctx context.Context) (any, error) {
+	return read(ctx, s.engine, 1, instantOf(s.engine.now()), func(t *txn) (reply, error) {
+		shape, err := s.clockAt(t)
+		return reply{http.StatusOK, shape}, err
+	})
+}
+
+// A salesShape is what POST /test/sales answers: how much there is now.
+type salesShape struct {
+	clockShape
+	Customers uint64 `json:"customers"` // who have come; the others come later
+	Sales     uint64 `json:"sales"`     // returns counted
+}
+
+const sandboxCustomers = 10_000 // made up at most
+
+func (s *sandbox) postSales(r *request) action {
+	r.apart = true
+	customers := r.wholeField("customers", demoCustomers, 1, sandboxCustomers)
+	days := r.wholeField("days", 90, 1, sandboxDays)
+	seed := r.wholeField("seed", demoSeed, 0, 1_000_000_000)
+	return func(*txn) (any, error) {
+		ctx := context.WithoutCancel(r.Context())
+		if err := s.makeSales(ctx, uint64(seed), customers, days); err != nil {
+			return nil, err
+		}
+		return read(ctx, s.engine, 1, instantOf(s.engine.now()), func(t *txn) (reply, error) {
+			n, err := t.count()
+			if err != nil {
+				return reply{}, err
+			}
+			shape := salesShape{Customers: n.Customers, Sales: n.Sales}
+			shape.clockShape, err = s.clockAt(t)
+			return reply{http.StatusOK, shape}, err
+		})
+	}
+}
+
+// wholeField reads a field that is a whole number; it is usual if it is absent.
+func (r *request) wholeField(name string, usual, least, most int) int {
+	d, given := r.fields.number(name)
+	if !given {
+		return usual
+	}
+	n := int(d / decimalOne)
+	if decimalOf(n) != d || n < least || n > most {
+		r.fields.invalid(name, "debe ser un entero entre %d y %d", least, most)
+		return usual
+	}
+	return n
+}
