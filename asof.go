@@ -27,6 +27,9 @@ type pointSums struct {
 // foresee returns an account as it will be at a moment that is not past. It rehearses: nothing is
 // kept, and t.now is that moment afterwards.
 func foresee(t *txn, c *customer, p *program, at instant) (*account, error) {
+	if at <= t.now {
+		return t.points.account(c, p)
+	}
 	t.rehearse()
 	for {
 		if _, err := t.points.account(c, p); err != nil {
@@ -39,12 +42,27 @@ func foresee(t *txn, c *customer, p *program, at instant) (*account, error) {
 		if err != nil || t.now >= at {
 			return a, err
 		}
-		if a.Due <= t.now {
-			return nil, errLots
+		t.now = at
+		if p.gives {
+			if t.now, err = t.points.nextRise(a, at); err != nil {
+				return nil, err
+			}
 		}
-		t.now = min(a.Due, at)
 		t.began = t.now
 	}
+}
+
+// nextRise is when points of an account become available next, so that vouchers may be given: pending
+// ones, or held ones; at the latest a moment.
+func (pt *pointsTxn) nextRise(a *account, latest instant) (instant, error) {
+	for l, err := range pt.lots(a, partPending) {
+		if err != nil {
+			return 0, err
+		}
+		latest = min(latest, l.AvailFrom)
+		break
+	}
+	return min(latest, a.holdEnds()), nil
 }
 
 // recall returns an account, and what its movements say that it was at a moment of the past.
@@ -170,7 +188,9 @@ func (r *ledgerReplay) credit(m *movement) {
 	}
 	l := r.lot(of)
 	if l.AvailFrom = m.AvailFrom; l.AvailFrom > 0 {
-		r.Pending += m.Amount
+		early := min(max(-l.Left, 0), m.Amount) // taken from the balance by what is dated before
+		r.Balance += early
+		r.Pending += m.Amount - early
 		l.Left += m.Amount
 		i, _ := slices.BinarySearchFunc(r.waiting, l, func(o, l *lot) int {
 			return cmp.Or(cmp.Compare(o.AvailFrom, l.AvailFrom), cmp.Compare(o.Seq, l.Seq))

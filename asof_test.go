@@ -135,3 +135,31 @@ func TestAsOfFullCard(t *testing.T) {
 		t.Errorf("foreseen %s, became %s", said, now.Balance)
 	}
 }
+
+// TestAsOfLateDebit: a late return is dated before the points that it took back, which were pending
+// then. Once these are available the past is what it was.
+func TestAsOfLateDebit(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: `"rules":[{"key":"a","name":"A","per":{"amount":1,"points":1},"pendingDays":4}]`})
+	ana := s.customer("ana")
+	s.buy(ana, "10")
+	s.pass(5 * oneDay)
+	_, err := s.sell(newSale{Type: typeReturn, Customer: ana, Total: dec("4"), OccurredAt: s.clock.add(-6 * oneDay)})
+	s.ok(err)
+	s.pass(time.Hour)
+	then := ask(s, func(t *txn) (*accountAt, error) {
+		c, err := t.customers.get(ana)
+		if err != nil {
+			return nil, err
+		}
+		_, then, err := recall(t, c, t.cfg.programNumber(c.Program), s.clock-1)
+		return then, err
+	})
+	same(t, "an hour ago", then.pointSums, pointSums{Balance: decimalOf(6)})
+	s.pass(40 * oneDay)
+	raw := s.stated(ana, "2026-03")
+	s.isLedgers(raw, 0)
+	if !strings.Contains(string(raw), `"closing":{"balance":6,"pendingBalance":0,`) {
+		t.Errorf("%s", raw)
+	}
+}

@@ -114,6 +114,10 @@ func (w *shareReasons) fit(p *program) bool {
 	return true
 }
 
+// mostVersionsKept is how many versions of the configuration are kept at once by those who explain
+// many sales.
+const mostVersionsKept = 64
+
 // A programReasons is why a purchase earned what it did in a program, as the configuration was.
 type programReasons struct {
 	program *program
@@ -144,9 +148,16 @@ func (sa *salesTxn) reasonsFor(s *sale) ([]programReasons, *config, error) {
 	if s.Version == 0 {
 		return nil, nil, nil
 	}
-	cfg, err := configAt(sa.t, s.Version)
-	if err != nil {
-		return nil, nil, err
+	cfg, known := sa.versions[s.Version]
+	if !known {
+		var err error
+		if cfg, err = configAt(sa.t, s.Version); err != nil {
+			return nil, nil, err
+		}
+		if sa.versions == nil || len(sa.versions) >= mostVersionsKept {
+			sa.versions = map[uint64]*config{}
+		}
+		sa.versions[s.Version] = cfg
 	}
 	var list []programReasons
 	for v := range s.shares {

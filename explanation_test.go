@@ -218,3 +218,48 @@ func TestReasonsAreSmall(t *testing.T) {
 		t.Errorf("a sale's reasons take %.1f bytes", float64(sum)/sales)
 	}
 }
+
+// TestReasonsOfTurns: once the third purchase was given for, another third one is told so; which turn a
+// purchase would be is not said of one that does not count.
+func TestReasonsOfTurns(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: `"rules":[{"key":"tres","name":"Tres","every":3,"minAmount":5,"points":9}]`})
+	ana := s.customer("ana")
+	why := func(sold *sale) string {
+		return ask(s, func(t *txn) (string, error) { text, err := explanationText(t, sold); return string(text), err })
+	}
+	first := s.buy(ana, "10")
+	s.buy(ana, "10")
+	s.buy(ana, "10")
+	s.bring(first, "10")
+	if text := why(s.buy(ana, "10")); !strings.Contains(text, "Ya dio por la compra 3") {
+		t.Error(text)
+	}
+	if text := why(s.buy(ana, "1")); strings.Contains(text, "NotItsTurn") || !strings.Contains(text, "AmountTooLow") {
+		t.Error(text)
+	}
+}
+
+// TestReasonsRecord: the reasons of many rules are read as they were written.
+func TestReasonsRecord(t *testing.T) {
+	t.Parallel()
+	rnd := rand.New(rand.NewPCG(22, 3))
+	for range 2000 {
+		w := shareReasons{Tier: uint64(rnd.IntN(5)), Steps: earningSteps{decimal(rnd.IntN(2) * 25000), decimal(-rnd.IntN(2) * 7200)}}
+		for n := rnd.IntN(200); n > 0; n-- {
+			r := unmetRule{Conditions: conditionSet(rnd.IntN(3) * rnd.IntN(1<<conditions))}
+			if r.Conditions &= 1<<conditions - 1; r.Conditions.has(conditionEvery) {
+				r.Turn = uint64(rnd.IntN(500))
+			}
+			w.Rules = append(w.Rules, r)
+		}
+		for len(w.Rules) > 0 && w.Rules[len(w.Rules)-1].Conditions == 0 {
+			w.Rules = w.Rules[:len(w.Rules)-1]
+		}
+		read, err := decodeRecord[shareReasons](appendRecord(nil, &w))
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "the reasons", *read, w)
+	}
+}

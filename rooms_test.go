@@ -14,7 +14,8 @@ func TestRooms(t *testing.T) {
 		"points.risen": true, "stats.tallies": true, "saleLog.logged": true, "feed.pending": true,
 		"replays.filter": false, "replays.slices": false, "replays.known": false,
 		"seals.shown": false, "seals.backing": false, "seals.last": false,
-		"merges.found": false, "merges.answer": false, "merges.byContact": false,
+		"sales.versions": false,
+		"merges.found":   false, "merges.answer": false, "merges.byContact": false,
 		"recount.done": false, // eachRow clears it
 	}
 	copied := map[reflect.Type]bool{}

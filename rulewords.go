@@ -262,13 +262,14 @@ func (w *ruleWording) reasons(r *ruleReasons) (list []reason) {
 	switch {
 	case r.applied():
 		return nil
-	case !r.rule.isForPurchases():
-		return []reason{{reasonOccasion, w.say("refusal.on." + r.rule.On)}}
 	case r.missed != "":
 		return []reason{{r.missed, w.notGiven(r.missed)}}
+	case !r.rule.isForPurchases():
+		return []reason{{reasonOccasion, w.say("refusal.on." + r.rule.On)}}
 	}
 	for c := range conditions {
-		if r.Conditions.has(c) {
+		// Which turn it would be is about purchases that meet the other conditions.
+		if r.Conditions.has(c) && (c != conditionEvery || r.Conditions.without(c) == 0) {
 			list = append(list, reason{conditionCodes[c], w.refusal(r, c)})
 		}
 	}
@@ -307,9 +308,9 @@ func (w *ruleWording) refusal(why *ruleReasons, c condition) string {
 	case conditionLabels:
 		var parts []string
 		for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
-			parts = append(parts, w.say("refusal.label", name, w.list(r.Labels[name], "or")))
+			parts = append(parts, name+": "+w.list(r.Labels[name], "or"))
 		}
-		return w.list(parts, "or")
+		return w.say("refusal.label", w.list(parts, "and"))
 	case conditionTiers:
 		return w.say("refusal.tiers", w.list(r.Tiers, "or"), why.tier)
 	case conditionSegments:
@@ -334,6 +335,9 @@ func (w *ruleWording) refusal(why *ruleReasons, c condition) string {
 		return w.say("refusal.life", w.Count(uint64(r.MaxPerCustomer)))
 	case conditionBudget:
 		return w.say("refusal.budget", w.points(*r.Budget))
+	}
+	if why.Turn%uint64(max(r.Every, 1)) == 0 { // of which another one was returned since
+		return w.say("refusal.given", w.Count(why.Turn))
 	}
 	return w.say("refusal.every", w.Count(why.Turn), w.Count(uint64(r.Every)))
 }
@@ -559,16 +563,17 @@ var ruleTexts = panelTexts{
 	"refusal.tiers":             {"solo para clientes %s; era %s", "only for %s customers; this was a %s one"},
 	"refusal.segments":          {"solo para el segmento %s", "only for the segment %s"},
 	"refusal.days":              {"solo los %s; la venta fue en %s", "only on %s; the sale was on a %s"},
-	"refusal.hours":             {"solo de %s a %s; la venta fue a %s", "only from %s to %s; the sale was at %s"},
+	"refusal.hours":             {"solo de %s a %s; la venta fue a las %s", "only from %s to %s; the sale was at %s"},
 	"refusal.between":           {"solo del %s al %s", "only between %s and %s"},
 	"refusal.from":              {"empieza el %s", "it begins on %s"},
 	"refusal.until":             {"terminó el %s", "it ended on %s"},
 	"refusal.first":             {"no es la primera compra", "it is not the first purchase"},
 	"refusal.excluded":          {"todos sus artículos están excluidos", "all of its items are left out"},
 	"refusal.quantity":          {"no lleva %s de %s", "it does not have %s of %s"},
-	"refusal.label":             {"la venta no dice %s: %s", "the sale does not say %s: %s"},
+	"refusal.label":             {"la venta no dice %s", "the sale does not say %s"},
 	"refusal.life":              {"el cliente ya la usó las veces que puede: %s", "the customer has used it as often as possible: %s"},
 	"refusal.budget":            {"su presupuesto ya se dio: %s", "its budget has been given: %s"},
+	"refusal.given":             {"ya dio por la compra %s", "it has given for purchase %s already"},
 	"refusal.every":             {"sería la compra %s, y da en una de cada %s", "it would be purchase %s, and it gives on one in %s"},
 	"refusal.nothing":           {"se cumple, pero no suma ningún punto", "it holds, but adds up to no point"},
 	"refusal.import":            {"una importación no da vales", "an import gives no vouchers"},

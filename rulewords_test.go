@@ -178,7 +178,7 @@ func TestRefusals(t *testing.T) {
 		{`"tiers":["Oro"],` + points, 0, "solo para clientes Oro; era Plata", "only for Oro customers; this was a Plata one"},
 		{`"segments":["vip"],` + points, 0, "solo para el segmento VIP", "only for the segment VIP"},
 		{`"days":["Tuesday"],` + points, 0, "solo los martes; la venta fue en lunes", "only on Tuesdays; the sale was on a Monday"},
-		{`"hours":{"from":"10:00","to":"11:00"},` + points, 0, "solo de 10:00 a 11:00; la venta fue a 04:00", "only from 10:00 to 11:00; the sale was at 04:00"},
+		{`"hours":{"from":"10:00","to":"11:00"},` + points, 0, "solo de 10:00 a 11:00; la venta fue a las 04:00", "only from 10:00 to 11:00; the sale was at 04:00"},
 		{`"from":"2026-03-03",` + points, 0, "empieza el 3 mar 2026", "it begins on 3 Mar 2026"},
 		{`"firstPurchase":true,` + points, 1, "no es la primera compra", "it is not the first purchase"},
 		{`"maxPerCustomerPerDay":1,` + points, 1, "ya se usó las veces de ese día: 1", "it was used as often as it may on that day: 1"},

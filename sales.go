@@ -201,7 +201,10 @@ func (s *sale) isCounted() bool {
 }
 
 // A salesTxn is purchases and returns in a transaction.
-type salesTxn struct{ t *txn }
+type salesTxn struct {
+	t        *txn
+	versions map[uint64]*config // of the configuration, that were read
+}
 
 func (sa *salesTxn) key(seq uint64) key { return orgKey('t', sa.t.org).u64(seq) }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -44,7 +45,7 @@ func theMigrations() []migration { return []migration{firstVersions} }
 
 // firstVersions is the migration to version 12, which adds optional fields and tables. What version
 // 11 wrote is as this one would have written it, but that the configuration has no version yet: it
-// becomes the first one.
+// becomes the first one. Where tiers can fall all customers are recounted.
 func firstVersions(tx Tx, part uint32, _ key) (key, error) {
 	if part == 0 {
 		return nil, nil
@@ -57,7 +58,14 @@ func firstVersions(tx Tx, part uint32, _ key) (key, error) {
 	if len(raw) == 0 || raw[0] != '{' {
 		return nil, unreadable(k)
 	}
-	raw = slices.Concat([]byte(`{"version":1,`), raw[1:])
+	first := `{"version":1,`
+	if bytes.Contains(raw, []byte(`"window":"Rolling"`)) && !bytes.Contains(raw, []byte(`"recount":true`)) {
+		first += `"recount":true,` // accounts note when their tiers fall
+		if err := startRecount(tx, part); err != nil {
+			return nil, err
+		}
+	}
+	raw = slices.Concat([]byte(first), raw[1:])
 	v := configVersion{By: creator{Type: bySystem}, Packed: deflated(raw)}
 	if err := tx.Put(versionKey(part, 1), appendRecord(nil, &v)); err != nil {
 		return nil, err

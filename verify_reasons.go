@@ -5,9 +5,6 @@ import "slices"
 // Why purchases earned what they did: the reasons that they keep are computed again, with the
 // configuration that they were sold under.
 
-// mostVersionsKept is how many versions of the configuration a part of a verification keeps at once.
-const mostVersionsKept = 64
-
 // version is the configuration that a version is; nil if there is none that can be read, which
 // configVersions tells of.
 func (v *verifier) version(number uint64) (*config, error) {
