@@ -5,7 +5,9 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 )
 
 // TestAsOf plays random histories without late sales. What is foreseen for a moment is what the

@@ -50,6 +50,8 @@
 //   - which imports are under way (sweep.go): a lease has the sweeps of other servers wait;
 //   - the tasks that the panel started, and what came of the last ones (panelserver.go), as the
 //     panel says;
+//   - how many customers a segment has, for ten minutes after the panel counted them
+//     (panelhandouts.go);
 //   - the last attempts of each webhook (deliveries.go); how far its receiver has come is stored,
 //     and the server that has its lease delivers;
 //   - which leases it has (leases.go): that of the sweep and the recount, and of webhooks;
@@ -293,6 +295,10 @@
 //	keys.go              how API keys are made, changed, rotated and revoked
 //	purses.go            how many points a key or a person may give
 //
+// Points for everybody:
+//
+//	handouts.go          the same points for all customers in a segment
+//
 // All rooms together:
 //
 //	rooms.go             the parts of a transaction
@@ -421,6 +427,7 @@
 //	panelrules.go        programs, and their rules
 //	panelsegments.go     segments
 //	panelmembers.go      the customers in a segment
+//	panelhandouts.go     points for all of them
 //	panelsimulator.go    what a sale would earn, and why a rule would give nothing
 //	panelversions.go     the configurations that were applied, and how they differ
 //	panelconfig.go       the organization, and the whole document

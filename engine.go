@@ -46,6 +46,8 @@ type engine struct {
 
 	imports imports // those under way; the sweep waits for them
 
+	handouts chan struct{} // has one if giveHandouts is to begin soon
+
 	eventsDropped   atomic.Int64 // moment when a sweep last dropped old events
 	sessionsDropped atomic.Int64 // moment when a sweep last dropped ended sessions
 
@@ -56,7 +58,7 @@ type engine struct {
 // newEngineBy makes an engine that takes the time from c.
 func newEngineBy(c *wallClock, s Store, newSeed func() seed) *engine {
 	w := watch(s)
-	return &engine{store: w, clock: c, seed: newSeed, slices: &w.slices, sizes: usualSizes(), migrations: theMigrations(), sessionLimits: usualSessionLimits(), log: slog.New(slog.DiscardHandler)}
+	return &engine{store: w, clock: c, seed: newSeed, slices: &w.slices, sizes: usualSizes(), migrations: theMigrations(), sessionLimits: usualSessionLimits(), handouts: make(chan struct{}, 1), log: slog.New(slog.DiscardHandler)}
 }
 
 // now returns the moment for reads and the operator's commands, also while the clock

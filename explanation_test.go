@@ -256,6 +256,9 @@ func TestReasonsRecord(t *testing.T) {
 		for len(w.Rules) > 0 && w.Rules[len(w.Rules)-1].Conditions == 0 {
 			w.Rules = w.Rules[:len(w.Rules)-1]
 		}
+		if len(w.Rules) == 0 {
+			w.Rules = nil
+		}
 		read, err := decodeRecord[shareReasons](appendRecord(nil, &w))
 		if err != nil {
 			t.Fatal(err)

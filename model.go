@@ -101,6 +101,7 @@ const (
 	tableRuleBudgets
 	tableConfigVersions
 	tableReferences
+	tableHandouts
 	manyTables
 )
 
@@ -199,6 +200,7 @@ var tables = [manyTables]struct {
 	tableRuleBudgets:           {"C org prog rule", "budget of a rule", 0},                  // what it gave (rulecounts.go)
 	tableConfigVersions:        {"f org version", "version of the configuration", primary},  // each that was applied, compressed (versions.go)
 	tableReferences:            {"X org hash(16) seq", "movement by reference", 0},          // empty (references.go)
+	tableHandouts:              {"Q org", "points for a segment", primary},                  // the last, and how far it has come (handouts.go)
 }
 
 // keyWidths gives the width of each part of a key in bytes; 0 means text. Text ends

@@ -318,7 +318,7 @@ func isMoney(field string) bool {
 var subjectPages = map[string]string{
 	"customer": "/panel/clientes/{}", "points": "/panel/clientes/{}", "transaction": "/panel/ventas/{}", "redemption": "/panel/canjes/{}",
 	"key": "/panel/desarrollo/claves/{}", "user": "/panel/equipo/{}", "session": "/panel/equipo/{}",
-	"webhook": "/panel/desarrollo/webhooks", "configuration": "/panel/configuracion",
+	"segment": "/panel/segmentos/{}/clientes", "webhook": "/panel/desarrollo/webhooks", "configuration": "/panel/configuracion",
 }
 
 // about is what an entry is about. A customer has its name for those who may read customers.
@@ -347,6 +347,12 @@ func (v *panelRequest) about(names *actorNames, action, subject string) (a about
 		name, err = names.txn.keyName(u)
 	case word == "user" || word == "session":
 		if name, err = names.txn.userName(u); name == "" { // an invitation, or who has left
+			a.Path = ""
+		}
+	case word == "segment":
+		if s := names.txn.cfg.segment(u); s != nil {
+			name = s.Name
+		} else {
 			a.Path = ""
 		}
 	case word == "configuration":

@@ -339,7 +339,7 @@ func (v *panelRequest) commit(f *panelForm, req *request, act action) (givenAnsw
 }
 
 // movedBy is what the audit log keeps of points that were moved by hand: how many, and of which
-// program.
+// program; of a whole segment's, to how many customers.
 func movedBy(value any) []change {
 	moved := func(amount decimal, program id) []change {
 		return []change{{"amount", nil, amount}, {"loyaltyProgramId", nil, program}}
@@ -347,6 +347,8 @@ func movedBy(value any) []change {
 	switch shape := bodyIn(value).(type) {
 	case movementShape:
 		return moved(shape.Amount, shape.LoyaltyProgramID)
+	case interface{ audited() []change }:
+		return shape.audited()
 	case holdShape:
 		return moved(shape.Amount, shape.LoyaltyProgramID)
 	}

@@ -208,6 +208,7 @@ var goodForms = map[string]goodForm{
 	"/panel/segmentos/nuevo":                             {post: of("name", "Grandes", "isActive", "1", "join", "all", "rows[0].field", "totalSpent", "rows[0].op", ">=", "rows[0].value", "1,000")},
 	"/panel/segmentos/{segmentId}":                       {post: of("priority", "3", "isActive", "1")},
 	"/panel/segmentos/{segmentId}/quitar":                {},
+	handoutPath:                                          {post: of("amount", "5", "category", "Campaign", "comment", "Aniversario", "expiresAt", "2026-12-31", "customers", "2", "sum", "10"), alone: "the API gives points to one customer at a time"},
 	"/panel/configuracion":                               {post: of("name", "Café Sol", "apiAccess", "1", "cashierReturns", "1")},
 	"/panel/configuracion/documento":                     {post: of("document", strings.Replace(string(formSetup.document()), `"name":"Espresso"`, `"name":"Ristretto"`, 1))},
 

@@ -22,6 +22,7 @@ type membersView struct {
 	Rows           []customerRow
 	Next           string // the address of the next page; "": there is none
 	Few            bool   // the page is short, and is not the last
+	Give           string // where everybody is given points; "" if the member may not
 	Export         string // where the file is; "" if the member may not have it
 }
 
@@ -39,6 +40,9 @@ func membersPage(v *panelRequest) (any, fillFunc) {
 			return newError(codeSegmentNotFound)
 		}
 		view.Name, view.Sentence, view.Active = s.Name, wordingOf(v, t.cfg).segment(&s.Rule), s.IsActive
+		if v.mayAll("points:write") == nil {
+			view.Give = "/panel/segmentos/" + s.ID.String() + "/dar"
+		}
 		if v.mayAll("data:export") == nil {
 			view.Export = v.r.URL.EscapedPath() + "/csv"
 		}

@@ -8,14 +8,14 @@ import (
 // The pages, forms and texts of the panel, and its navigation.
 
 func panelPages() []panelPage {
-	return slices.Concat(figurePages(), tillPages(), customerPages(), statementPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), memberPages(), noticePages(), simulatorPages(), configPages(), versionPages(),
+	return slices.Concat(figurePages(), tillPages(), customerPages(), statementPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), memberPages(), noticePages(), handoutPages(), simulatorPages(), configPages(), versionPages(),
 		developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages(), webhookEditPages(),
 		activityPages(), personPages(), auditPages(), operatorPages(),
 		teamPages(), accountPages(), lockPages(), logInPages())
 }
 
 func panelForms() []panelForm {
-	return slices.Concat(tillForms(), customerForms(), saleForms(), redemptionForms(), rewardForms(), programForms(), segmentForms(), configForms(), keyForms(), webhookForms(), webhookEditForms(),
+	return slices.Concat(tillForms(), customerForms(), saleForms(), redemptionForms(), rewardForms(), programForms(), segmentForms(), handoutForms(), configForms(), keyForms(), webhookForms(), webhookEditForms(),
 		operatorForms(), teamForms(), accountForms(), lockForms(), logInForms()) // to log out comes last
 }
 
@@ -45,7 +45,7 @@ func panelPlaces() []panelPlace {
 // allTexts are the texts of the panel, its errors included.
 var allTexts = sync.OnceValue(func() panelTexts {
 	return joinTexts(commonTexts, errorTexts, permissionTexts, faultTexts, placeTexts, proofTexts,
-		homeTexts, workTexts, tillTexts, paymentTexts, giftTexts, tillFindTexts, tillTodayTexts, customerTexts, noticeTexts, statementTexts, saleTexts, redemptionTexts, rewardTexts, programTexts, ruleTexts, reasonTexts, segmentTexts, memberTexts, simulatorTexts, whyTexts, configTexts,
+		homeTexts, workTexts, tillTexts, paymentTexts, giftTexts, tillFindTexts, tillTodayTexts, customerTexts, noticeTexts, statementTexts, saleTexts, redemptionTexts, rewardTexts, programTexts, ruleTexts, reasonTexts, segmentTexts, memberTexts, handoutTexts, simulatorTexts, whyTexts, configTexts,
 		developmentTexts, keyTexts, mendingTexts, webhookTexts, webhookFormTexts,
 		versionTexts, activityTexts, personTexts, auditTexts, operatorTexts,
 		teamTexts, accountTexts, lockTexts, logInTexts)

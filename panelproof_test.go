@@ -20,7 +20,7 @@ var provenForms = []string{
 	"/panel/operador/copias", "/panel/operador/verificacion",
 	"/panel/programa/{programId}", "/panel/programa/{programId}/nueva", "/panel/programa/{programId}/reglas/{ruleId}", "/panel/programa/{programId}/reglas/{ruleId}/quitar",
 	"/panel/recompensas/nueva", "/panel/recompensas/{rewardId}",
-	"/panel/segmentos/nuevo", "/panel/segmentos/{segmentId}", "/panel/segmentos/{segmentId}/quitar",
+	"/panel/segmentos/nuevo", "/panel/segmentos/{segmentId}", "/panel/segmentos/{segmentId}/dar", "/panel/segmentos/{segmentId}/quitar",
 }
 
 // TestPanelProvenForms: those forms say so, and no others.

@@ -24,6 +24,7 @@ type panel struct {
 	pages         map[string]*panelPage
 	places        []panelPlace
 	texts         panelTexts
+	counts        segmentCounts
 	links         sync.Map      // template.HTML of each navigation
 	random        func() string // makes tokens of forms
 	hooks         *deliverer    // of the server; nil: there is none, as in tests

@@ -621,6 +621,12 @@ func (a *api) keepHouse(ctx context.Context) {
 					what, err = "recount", a.engine.recount(ctx)
 				}
 			})
+			a.engine.askForHandouts()
+		case <-a.engine.handouts:
+			if err = nil; a.engine.store.away.Load() || !house.held(ctx) {
+				continue
+			}
+			house.during(ctx, func(ctx context.Context) { what, err = "handouts", a.engine.giveHandouts(ctx) })
 		case <-flush.C:
 			if what, err = "store", a.engine.store.keepUp(ctx); err != nil || a.engine.store.away.Load() {
 				continue

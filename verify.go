@@ -268,6 +268,9 @@ func (v *verifier) follows() error {
 	if err := v.birthdayTurn(); err != nil {
 		return err
 	}
+	if err := v.handout(); err != nil {
+		return err
+	}
 	if err := v.strayParts(); err != nil {
 		return err
 	}
@@ -393,6 +396,23 @@ func (v *verifier) birthdayTurn() error {
 			return err
 		}
 		v.want[tableBirthdays].add(v.hash(k, value))
+	}
+	return nil
+}
+
+// handout checks that points for a segment are of a program that there is, and that no more
+// customers got them than were looked at.
+func (v *verifier) handout() error {
+	h, err := handoutIn(v.txn.Tx, v.txn.org)
+	if err != nil || h == nil {
+		return err
+	}
+	n, err := v.txn.count()
+	if err != nil {
+		return err
+	}
+	if v.txn.cfg.programNumber(h.Program) == nil || h.Points <= 0 || h.Given+h.Left > n.Customers || h.After > n.Customers {
+		v.problem("puntos para un segmento: no puede ser lo que dice")
 	}
 	return nil
 }

@@ -197,6 +197,11 @@ func (s *shop) usePanel() {
 		_, _, err = t.people.resetUser(u, true)
 		return nil, err
 	})
+	must(s, func(t *txn) (any, error) {
+		t.by = creator{Type: byUser, ID: ana}
+		return beginHandout(t, handout{Segment: t.cfg.Segments[0].ID, Program: 1, Points: dec("2"), Category: categoryCampaign, Comment: "aniversario", Counted: 1})
+	})
+	s.ok(s.engine.giveHandouts(s.Context()))
 }
 
 // useKey stores a response for retries, and counts a request by a new API key.

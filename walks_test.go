@@ -25,6 +25,14 @@ func bornIn(of crowd, i, n, march int) importRow {
 	return row
 }
 
+// movesToMay changes when a customer was born: no longer in March.
+func (s *shop) movesToMay(cust id) {
+	s.Helper()
+	must(s, func(t *txn) (any, error) {
+		return t.customers.patch(cust, customerPatch{BirthDate: new(birthDate(19900502))}, nil)
+	})
+}
+
 // walked follows a walk to its end. It returns the customers, and how many pages it took.
 func (s *servedShop) walked(path string) (found []id, pages int) {
 	for after := ""; ; pages++ {

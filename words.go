@@ -317,6 +317,7 @@ var tableWords = [manyTables]string{
 	tableCodes:                 "códigos",
 	tableExternalIDs:           "externalIds",
 	tableReferences:            "movimientos por referencia",
+	tableHandouts:              "puntos para un segmento",
 	tableIndexed:               "tamaño del índice de búsqueda",
 	tableSearch:                "índice de búsqueda",
 	tableSalesByTime:           "ventas por fecha",

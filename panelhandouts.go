@@ -1,0 +1,251 @@
+package main
+
+import (
+	"net/http"
+	"strconv"
+)
+
+// Points for all customers in a segment (contract §23). The page counts the customers first; its
+// form is rehearsed, so that the review says how many customers get how many points, and done with
+// the password. From then on the task of the server gives them (handouts.go), and the page shows
+// how far that has come. Managers may do it, as they may give points one by one: what they give is
+// within the same limit a day.
+
+const handoutPath = "/panel/segmentos/{segmentId}/dar"
+
+func handoutPages() []panelPage {
+	return []panelPage{{handoutPath, "points:write", "handout", handoutPage}}
+}
+
+func handoutForms() []panelForm {
+	return []panelForm{{
+		path: handoutPath, need: "points:write", from: handoutPath, proof: true, handle: giveToSegment, prepare: countForForm,
+		members: []formMember{{name: "amount", kind: amountMember}, {name: "category"}, {name: "comment", must: true}, {name: "expiresAt"}, {name: "loyaltyProgramId"}, {name: countedField}, {name: sumField}},
+		action:  "segment.given", about: "segmentId",
+		done: func(v *panelRequest, _ string) string { return v.r.URL.EscapedPath() },
+	}}
+}
+
+// How many customers and points the review said: nobody confirms others.
+const (
+	countedField = "customers"
+	sumField     = "sum"
+)
+
+// codeCountChanged says that these are others now.
+var codeCountChanged = errorCode{"count_changed", http.StatusConflict, ""}
+
+// categoryCampaign is the category that the form offers first.
+const categoryCampaign = "Campaign"
+
+// giveToSegment reads the form as the API reads points that are given to one customer.
+func giveToSegment(r *request) action {
+	in := r.askedMovement(false)
+	if _, present := r.fields.text("category", 100); !present {
+		in.category = categoryCampaign
+	}
+	text, _ := r.fields.text(countedField, 20)
+	counted, _ := strconv.ParseUint(text, 10, 64)
+	sum, reviewed := r.fields.text(sumField, 20)
+	return func(t *txn) (any, error) {
+		s := t.cfg.segment(r.pathID("segmentId"))
+		if s == nil {
+			return nil, newError(codeSegmentNotFound)
+		}
+		p := t.cfg.Programs[0]
+		if in.program != nil {
+			var err error
+			if p, err = t.program(*in.program); err != nil {
+				return nil, err
+			}
+		}
+		h, err := beginHandout(t, handout{Segment: s.ID, Program: p.Number, Points: in.amount, Category: in.category, Comment: in.comment, Expires: in.expires, Counted: counted})
+		if err != nil {
+			return nil, err
+		}
+		shape := newHandoutShape(t.cfg, h)
+		if reviewed && sum != shape.Sum.String() {
+			return nil, newError(codeCountChanged)
+		}
+		return shape, nil
+	}
+}
+
+// A handoutShape is a handout with its names.
+type handoutShape struct {
+	handout
+	Name, Path string // of its segment; Path is "" if there is none any more
+	Currency   string
+	Program    string // its key; "" if it is the only one
+	Sum, Sent  decimal
+}
+
+func newHandoutShape(cfg *config, h *handout) *handoutShape {
+	shape := &handoutShape{handout: *h}
+	if s := cfg.segment(h.Segment); s != nil {
+		shape.Name, shape.Path = s.Name, "/panel/segmentos/"+s.ID.String()+"/dar"
+	}
+	if p := cfg.programNumber(h.Program); p != nil {
+		if shape.Currency = p.Currency; len(cfg.Programs) > 1 {
+			shape.Program = p.Key
+		}
+	}
+	shape.Sum, _ = h.times(h.Counted)
+	shape.Sent, _ = h.times(h.Given)
+	return shape
+}
+
+// audited is what the audit log keeps of a handout: what was confirmed.
+func (h *handoutShape) audited() []change {
+	list := []change{{"amount", nil, h.Points}, {"customers", nil, h.Counted}, {"total", nil, h.Sum}, {"category", nil, h.Category}}
+	if h.Program != "" {
+		list = append(list, change{"program", nil, h.Program})
+	}
+	return list
+}
+
+// countedAtOnce is how many pages of walkedAtOnce customers one request looks at.
+const countedAtOnce = 20
+
+// countSegment counts the customers in the segment of the path, or goes on with that. It reads
+// them in several transactions, so that none takes long.
+func (v *panelRequest) countSegment() (c segmentCount, err error) {
+	s := v.cfg.segment(pathIDOf(v.r, "segmentId"))
+	if s == nil {
+		return c, newError(codeSegmentNotFound)
+	}
+	of := countOf{v.member.org, v.cfg.Version, s.ID}
+	c = v.panel.counts.found(of, v.request.now)
+	for n := 0; n < countedAtOnce && !c.Done && err == nil; n++ {
+		err = v.fill(func(t *txn) error { return c.goOn(t, s) })
+	}
+	if err == nil {
+		v.panel.counts.keep(of, c)
+	}
+	return c, err
+}
+
+// countForForm puts the number of customers into the form that was sent. What is confirmed is what
+// the review said, or the form has to be reviewed again.
+func countForForm(v *panelRequest) {
+	c, err := v.countSegment()
+	if err != nil {
+		v.faults = append(v.faults, publicError(err))
+		return
+	}
+	now := strconv.FormatUint(c.Active, 10)
+	_, review := v.posted.get(reviewField)
+	if !c.Done || !review && (v.typedText(countedField) != now || v.typedText(sumField) == "") {
+		v.faults = append(v.faults, newError(codeCountChanged))
+	}
+	if v.drop(countedField); review {
+		v.drop(sumField)
+	}
+	v.posted = append(v.posted, pair{countedField, now})
+}
+
+// A handoutView is the form that gives points to everybody in a segment.
+type handoutView struct {
+	ID, Name, Sentence string
+	Active             bool
+	Count              segmentCount
+	Categories         []choiceItem
+	Programs           []choiceItem
+	Limited            bool    // the member may give so many a day
+	Left               decimal // of them today
+
+	Last  *handoutShape // the organization's last one, if it is this segment's or under way; nil: none
+	Under bool          // it is under way
+	Own   bool          // it is this segment's
+}
+
+func (v *handoutView) title(f *pageData) string { return f.T("handout.give") }
+
+// Polls reports whether the page is to be read again.
+func (v *handoutView) Polls() bool { return v.Under || !v.Count.Done }
+
+// Would is what the form that was reviewed would begin; nil: none was.
+func (f *pageData) Would() *handoutShape {
+	h, _ := f.request.reviewed.(*handoutShape)
+	return h
+}
+
+func handoutPage(v *panelRequest) (any, fillFunc) {
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	view := &handoutView{ID: v.r.PathValue("segmentId")}
+	var err error
+	if view.Count, err = v.countSegment(); err != nil {
+		return nil, func(*txn) error { return err }
+	}
+	for _, c := range earningCategories() {
+		view.Categories = append(view.Categories, choiceItem{c, tr(v.lang, "category."+c)})
+	}
+	return view, func(t *txn) error {
+		s := t.cfg.segment(pathIDOf(v.r, "segmentId"))
+		if s == nil {
+			return newError(codeSegmentNotFound)
+		}
+		view.Name, view.Sentence, view.Active = s.Name, wordingOf(v, t.cfg).segment(&s.Rule), s.IsActive
+		if len(t.cfg.Programs) > 1 {
+			for _, p := range t.cfg.Programs {
+				view.Programs = append(view.Programs, choiceItem{p.ID.String(), p.Name})
+			}
+		}
+		h, err := handoutIn(t.Tx, t.org)
+		if err != nil {
+			return err
+		}
+		if h != nil {
+			view.Under, view.Own = h.Ended == 0, h.Segment == s.ID
+			if view.Under || view.Own {
+				view.Last = newHandoutShape(t.cfg, h)
+			}
+			if view.Under {
+				v.api.engine.askForHandouts()
+			}
+		}
+		view.Left, view.Limited, err = t.keys.leftToday(v.member.user.ID)
+		return err
+	}
+}
+
+var handoutTexts = panelTexts{
+	"handout.give":            {"Dar puntos a todos", "Give points to all"},
+	"handout.counting":        {"Se cuentan los clientes del segmento: %s de %s.", "The segment's customers are being counted: %s of %s."},
+	"handout.counted":         {"%s clientes recibirían los puntos.", "%s customers would get the points."},
+	"handout.counted.one":     {"1 cliente recibiría los puntos.", "1 customer would get the points."},
+	"handout.inactive":        {"%s clientes inactivos no reciben nada.", "%s inactive customers get nothing."},
+	"handout.inactive.one":    {"1 cliente inactivo no recibe nada.", "1 inactive customer gets nothing."},
+	"handout.each":            {"Puntos para cada uno", "Points for each"},
+	"handout.category":        {"Categoría", "Category"},
+	"handout.expires":         {"Vencen el", "Expire on"},
+	"handout.expires.hint":    {"En blanco: como dice el programa", "Blank: as the program says"},
+	"handout.review":          {"Revisar", "Review"},
+	"handout.sum":             {"%s clientes, %s en total", "%s customers, %s in all"},
+	"handout.sum.one":         {"1 cliente, %s", "1 customer, %s"},
+	"handout.sum.about":       {"Al confirmar se empiezan a dar, y ya no se puede deshacer. Quien salga del segmento antes de su turno no recibe nada; nadie recibe dos veces.", "Once you confirm they are given, and that cannot be undone. Who leaves the segment before their turn gets nothing; nobody gets them twice."},
+	"handout.confirm":         {"Dar los puntos", "Give the points"},
+	"handout.under":           {"Se están dando puntos", "Points are being given"},
+	"handout.under.other":     {"Se están dando puntos a otro segmento. Cuando termine podrás darlos a este.", "Points are being given to another segment. Once that has ended you can give them to this one."},
+	"handout.under.about":     {"Puedes cerrar la página. Si el servidor se detiene, sigue donde iba al volver.", "You can close the page. If the server stops, it goes on where it was when it is back."},
+	"handout.progress":        {"Clientes que ya los recibieron", "Customers who have got them"},
+	"handout.progress.of":     {"%s de %s · %s", "%s of %s · %s"},
+	"handout.ended":           {"Puntos dados el %s", "Points given on %s"},
+	"handout.given":           {"%s clientes recibieron %s cada uno: %s en total.", "%s customers got %s each: %s in all."},
+	"handout.given.one":       {"1 cliente recibió %s: %s en total.", "1 customer got %s: %s in all."},
+	"handout.left":            {"%s clientes no podían recibirlos.", "%s customers could not get them."},
+	"handout.left.one":        {"1 cliente no podía recibirlos.", "1 customer could not get them."},
+	"field.customers":         {"Clientes", "Customers"},
+	"field.sum":               {"Puntos en total", "Points in all"},
+	"field.category":          {"Categoría", "Category"},
+	"field.total":             {"Puntos en total", "Points in all"},
+	"about.segment":           {"Segmento", "Segment"},
+	"action.segment.given":    {"Dio puntos a un segmento", "Gave points to a segment"},
+	"field.segment.amount":    {"Puntos para cada uno", "Points for each"},
+	"field.segment.program":   {"Programa", "Program"},
+	"error.count_changed":     {"Los clientes o los puntos no son los que se revisaron. Revisa otra vez.", "The customers or the points are not those that were reviewed. Review again."},
+	"error.handout_under_way": {"Ya se están dando puntos a un segmento. Espera a que termine.", "Points are being given to a segment already. Wait until that has ended."},
+	"error.handout_empty":     {"En el segmento no hay nadie que pueda recibir puntos.", "Nobody in the segment can get points."},
+}

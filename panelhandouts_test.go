@@ -1,0 +1,237 @@
+package main
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// handing is a shop with so many customers, of whom so many were born in March: they are the segment.
+func handing(t *testing.T, n, march int, program string) (s *panelShop, page string, in []id) {
+	s = newPanelShop(t, setup{at: "2026-04-02T10:00:00Z", also: marchSegment, program: program})
+	of := newCrowd()
+	s.shop.importing(importCustomers, n, func(i int) importRow { return bornIn(of, i, n, march) })
+	segment := s.shop.config().Segments[0]
+	in = ask(s.shop, func(t *txn) ([]id, error) {
+		found, _, err := t.rules.members(segment, 0, n)
+		return found, err
+	})
+	return s, "/panel/segmentos/" + segment.ID.String() + "/dar", in
+}
+
+// aGift are the fields of a form that gives points to everybody.
+func aGift(amount string) url.Values {
+	return typedIn(of("amount", amount, "category", "Campaign", "comment", "Aniversario"))
+}
+
+// asReviewed adds what the review said.
+func asReviewed(fields url.Values, customers, sum string) url.Values {
+	fields.Set(countedField, customers)
+	fields.Set(sumField, sum)
+	return fields
+}
+
+// reviewedGift sends the form to be reviewed. It returns the main part of the page.
+func (s *panelShop) reviewedGift(as role, page string, fields url.Values) string {
+	fields.Set(reviewField, "1")
+	w := s.post(as, page, fields)
+	fields.Del(reviewField)
+	return strings.ReplaceAll(mainOf(w.Body.String()), "\u00a0", " ")
+}
+
+// TestPanelHandout: points for everybody in a segment, from the count to what came of it.
+func TestPanelHandout(t *testing.T) {
+	t.Parallel()
+	s, page, in := handing(t, 60, 6, "")
+	c := &counter{&formWorld{s, map[string]string{}}, t}
+	must(s.shop, func(t *txn) (any, error) {
+		return t.customers.patch(in[1], customerPatch{Status: new(statusInactive)}, nil)
+	})
+	for _, r := range []role{roleCashier, roleViewer, roleDeveloper} {
+		if w := s.open(r, page); w.Code != http.StatusForbidden {
+			t.Errorf("the page for %s: %d", r, w.Code)
+		}
+	}
+	c.page(page, "5 clientes recibirían los puntos.", "1 cliente inactivo no recibe nada.", "!Dar los puntos")
+	c.page(strings.TrimSuffix(page, "dar")+"clientes", `href="`+page+`">Dar puntos a todos`)
+
+	for _, wrong := range []struct{ field, value, said string }{
+		{"amount", "0", "mayor"}, {"amount", "", "Puntos"}, {"amount", "-3", "mayor"}, {"amount", "x", "Puntos"}, {"comment", "", "Motivo"},
+		{"amount", "90000000000", "Puntos"}, {"category", "Fee", "categor"}, {"expiresAt", "2026-04-01", "futura"},
+	} {
+		fields := aGift("10")
+		fields.Set(wrong.field, wrong.value)
+		if body := s.reviewedGift(roleOwner, page, fields); !strings.Contains(body, `class="faults"`) || strings.Contains(body, "Dar los puntos") {
+			t.Errorf("%s=%s: %s", wrong.field, wrong.value, body)
+		} else if !strings.Contains(body, wrong.said) {
+			t.Errorf("%s=%s does not say %s: %s", wrong.field, wrong.value, wrong.said, body)
+		}
+	}
+
+	fields := aGift("12.5")
+	c.has("review", s.reviewedGift(roleManager, page, fields), "5 clientes, 62.5 Puntos en total", "Dar los puntos")
+	for _, other := range []url.Values{fields, asReviewed(aGift("12.5"), "4", "50"), asReviewed(aGift("12.6"), "5", "62.5")} {
+		if w := s.post(roleManager, page, other); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "Revisa otra vez") {
+			t.Errorf("not as it was reviewed: %d %s", w.Code, mainOf(w.Body.String()))
+		}
+	}
+	asReviewed(fields, "5", "62.5")
+	before := s.shop.entries()
+	s.shop.pass(time.Hour)
+	if w := s.post(roleManager, page, fields); !strings.Contains(w.Body.String(), "Confirma que eres tú") {
+		t.Errorf("without the password: %d %s", w.Code, mainOf(w.Body.String()))
+	}
+	same(t, "the store without the password", handoutsIn(s.shop), handoutsOf(before))
+	s.tokens[roleManager] = must(s.shop, func(t *txn) (string, error) {
+		return t.people.startSession(s.users[roleManager], sessionFull, &arrival{})
+	})
+	fields.Set(tokenField, "TOKEN-OF-THE-GIFT")
+	for range 2 { // a double click begins one
+		if w := s.post(roleManager, page, fields); w.Code != http.StatusSeeOther || w.Header().Get("Location") != page {
+			t.Fatalf("confirmed: %d %s", w.Code, mainOf(w.Body.String()))
+		}
+	}
+	c.page(page, "Se están dando puntos", "data-poll", "0 de 5", "!Revisar")
+	other := aGift("1")
+	if body := s.reviewedGift(roleOwner, page, other); !strings.Contains(body, "Ya se están dando puntos") {
+		t.Errorf("another one: %s", body)
+	}
+	s.shop.ok(s.engine().giveHandouts(t.Context()))
+	s.shop.ok(s.engine().giveHandouts(t.Context()))
+	c.page(page, "Puntos dados el", "5 clientes recibieron 12.5", "62.5", "1 cliente no podía recibirlos.", "!data-poll")
+	for i, cust := range in {
+		list := s.shop.ledger(cust)
+		if i == 1 {
+			if len(list) != 0 {
+				t.Errorf("an inactive customer has %d movements", len(list))
+			}
+			continue
+		}
+		if m := list[len(list)-1]; len(list) != 1 || m.Amount != dec("12.5") || m.By.ID != s.users[roleManager] || m.Category != categoryCampaign || m.Comment != "Aniversario" {
+			t.Errorf("customer %d: %d movements, the last %+v", i, len(list), m)
+		}
+	}
+	if n := len(s.shop.feed(0, "points.added")); n != 5 {
+		t.Errorf("%d events of points", n)
+	}
+	noted := slices.DeleteFunc(auditedSince(t, before, s.shop.entries()), func(e *auditEntry) bool { return e.Action != "segment.given" })
+	if len(noted) != 1 || noted[0].By.ID != s.users[roleManager] {
+		t.Fatalf("the audit log has %+v", noted)
+	}
+	c.page(auditPath, "Dio puntos a un segmento", "Marzo", "Puntos para cada uno", "62.5")
+	s.shop.verified()
+}
+
+func handoutsOf(all memTx) (list []string) {
+	for e, err := range scan(all, newKey('Q'), false) {
+		list = append(list, string(e.Value), errText(err))
+	}
+	return list
+}
+
+func handoutsIn(s *shop) []string { return handoutsOf(s.entries()) }
+
+func errText(err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func (s *panelShop) engine() *engine { return s.shop.engine }
+
+// TestPanelHandoutNobody: a segment without customers, and one that is inactive.
+func TestPanelHandoutNobody(t *testing.T) {
+	t.Parallel()
+	s, page, _ := handing(t, 10, 0, "")
+	c := &counter{&formWorld{s, map[string]string{}}, t}
+	c.page(page, "no hay nadie que pueda recibir puntos", "!Revisar")
+	if body := s.reviewedGift(roleOwner, page, aGift("1")); !strings.Contains(body, "no hay nadie") {
+		t.Error(body)
+	}
+	s.shop.apply([]byte(strings.Replace(string(s.shop.exportedDocument()), `"isActive":true,"rule"`, `"isActive":false,"rule"`, 1)))
+	c.page(page, "El segmento está inactivo", "!Revisar")
+	if w := s.open(roleOwner, strings.Replace(page, page[len("/panel/segmentos/"):len(page)-4], "0195a000-0000-7000-8000-000000000000", 1)); w.Code != http.StatusNotFound {
+		t.Errorf("no segment: %d", w.Code)
+	}
+}
+
+// TestPanelHandoutLimit: a member with a limit a day gives a segment no more than that, and what
+// is refused gives nobody anything.
+func TestPanelHandoutLimit(t *testing.T) {
+	t.Parallel()
+	s, page, in := handing(t, 20, 4, "")
+	must(s.shop, func(t *txn) (any, error) {
+		return nil, t.keys.limitPoints(s.shop.member(s.tokens[roleOwner]), s.users[roleManager], dec("100"))
+	})
+	if body := s.reviewedGift(roleManager, page, aGift("25.01")); !strings.Contains(body, "Puntos que puedes dar a mano al día: 100") {
+		t.Error(body)
+	}
+	if w := s.post(roleManager, page, asReviewed(aGift("25.01"), "4", "100.04")); w.Code != http.StatusForbidden || len(handoutsIn(s.shop)) > 0 {
+		t.Errorf("above the limit: %d", w.Code)
+	}
+	if w := s.post(roleManager, page, asReviewed(aGift("25"), "4", "100")); w.Code != http.StatusSeeOther {
+		t.Fatalf("within the limit: %d %s", w.Code, w.Body)
+	}
+	// Who comes into the segment meanwhile is beyond the limit.
+	must(s.shop, func(t *txn) (any, error) {
+		h, err := handoutIn(t.Tx, t.org)
+		if err == nil {
+			h.Counted--
+			err = t.put(orgKey('Q', t.org), h)
+		}
+		return nil, err
+	})
+	s.shop.ok(s.engine().giveHandouts(t.Context()))
+	for i, cust := range in {
+		if got, want := len(s.shop.ledger(cust)), min(1, len(in)-1-i); got != want {
+			t.Errorf("customer %d has %d movements, want %d", i, got, want)
+		}
+	}
+	s.shop.verified()
+}
+
+// TestPanelHandoutResumed: a server stops in the middle; the next one goes on, and nobody gets the
+// points twice, even if the place where it stopped is lost. Who has left the segment gets nothing.
+func TestPanelHandoutResumed(t *testing.T) {
+	t.Parallel()
+	const march = handoutTurn*handoutBatch + 120
+	s, page, in := handing(t, march+300, march, "")
+	if w := s.post(roleOwner, page, asReviewed(aGift("3"), "1120", "3360")); w.Code != http.StatusSeeOther {
+		t.Fatalf("confirmed: %d %s", w.Code, w.Body)
+	}
+	given := func() (n, most int) {
+		for _, cust := range in {
+			m := len(s.shop.ledger(cust))
+			n, most = n+m, max(most, m)
+		}
+		return n, most
+	}
+	s.shop.ok(s.engine().giveHandouts(t.Context()))
+	if n, most := given(); n != handoutTurn*handoutBatch || most != 1 {
+		t.Fatalf("one turn gave %d, %d to one", n, most)
+	}
+	s.shop.verified()
+	left := in[march-1]
+	s.shop.movesToMay(left)
+	must(s.shop, func(t *txn) (any, error) {
+		h, err := handoutIn(t.Tx, t.org)
+		if err == nil {
+			h.After, h.Given = 0, 0
+			err = t.put(orgKey('Q', t.org), h)
+		}
+		return nil, err
+	})
+	next := newShopOn(t, s.engine().store.Store, "2026-04-02T10:01:00Z")
+	next.ids.Add(1 << 32)
+	for range 2 {
+		next.ok(next.engine.giveHandouts(t.Context()))
+	}
+	if n, most := given(); n != march-1 || most != 1 || len(s.shop.ledger(left)) != 0 {
+		t.Errorf("both gave %d of %d, %d to one", n, march-1, most)
+	}
+	s.shop.verified()
+}
