@@ -143,6 +143,9 @@ func (h *madeUp) newShopper(i int) shopper {
 		who.enrolment = firstShoppers[i]
 		return who
 	}
+	if i%4 > 0 { // whom the till asked
+		who.Marketing = answerOf(i%4 > 1)
+	}
 	given, family := givenNames[r.IntN(len(givenNames))], familyNames[r.IntN(len(familyNames))]
 	who.FirstName, who.LastName = given, family+" "+familyNames[r.IntN(len(familyNames))]
 	if r.IntN(5) > 0 {

@@ -323,6 +323,9 @@ func TestVerifySeesMissing(t *testing.T) {
 		if n, err := decodeRecord[counters](e.Value); table == "n" && err == nil && *n == (counters{Latest: n.Latest}) {
 			continue // nothing is counted yet, so a missing entry is no fault
 		}
+		if table == "Q" {
+			continue // an organization that never gave points to a whole segment has none
+		}
 		if got := s.seen(slices.Delete(slices.Clone(all), i, i+1)); got != (unseen[table] == "") {
 			t.Errorf("entry %x of table %s is missing: seen is %t", e.Key, table, got)
 		}

@@ -187,11 +187,11 @@ const recordStops = `window.controls = ` + controls + `; window.stops = []
 		const over = document.elementFromPoint(Math.min(Math.max(r.x + r.width / 2, 0), innerWidth - 1), Math.min(Math.max(r.y + r.height / 2, 0), innerHeight - 1))
 		const free = over === null || over === e || e.contains(over) || over.contains(e) || (e.labels && Array.from(e.labels).some(l => l.contains(over)))
 		window.stops.push({number: window.controls.indexOf(e), what: e.outerHTML.slice(0, 120), outline: style.outlineStyle === 'none' ? 0 : parseFloat(style.outlineWidth),
-			covered: free ? '' : over.outerHTML.slice(0, 120), date: e.type === 'date' || e.type === 'datetime-local'})
+			covered: free ? '' : over.outerHTML.slice(0, 120), date: e.type === 'date' || e.type === 'datetime-local' || e.type === 'month'})
 	}, true)
 	document.activeElement.blur()
 	document.querySelector('.skip').focus()
-	window.controls.length + 8 * document.querySelectorAll('[type=date], [type=datetime-local]').length`
+	window.controls.length + 8 * document.querySelectorAll('[type=date], [type=datetime-local], [type=month]').length`
 
 // walk fails the test unless Tab stops once at each control, in the order of the page, with the
 // focus to be seen and not under the header.
