@@ -106,6 +106,9 @@ func (s *sandbox) moveClock(r *request) action {
 func (s *sandbox) move(ctx context.Context, org uint32, to instant) (last uint64, err error) {
 	s.moving.Lock()
 	defer s.moving.Unlock()
+	if now := instantOf(s.engine.now()); to < now { // another one has moved it meanwhile
+		return 0, newError(codeClockBackwards).on("now").with("now", now)
+	}
 	last, err = read(ctx, s.engine, org, 0, func(t *txn) (uint64, error) {
 		n, err := t.count()
 		if err != nil {

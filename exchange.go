@@ -36,8 +36,9 @@ type api struct {
 
 	stopping chan struct{} // closed when the server stops: nobody waits for events any more
 
-	mode       []string // Sello-Mode of every answer; nil: none
-	more       []route  // that only a sandbox has
+	mode       []string                           // Sello-Mode of every answer; nil: none
+	more       []route                            // that only a sandbox has
+	enter      func(*http.Request) (leave func()) // a sandbox's: waits while it begins anew; else nil
 	references references
 	secure     bool // clients speak TLS with this process
 

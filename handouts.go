@@ -219,6 +219,8 @@ func (step *handoutStep) give(t *txn) (more bool, err error) {
 			}
 			turn.pause()
 		}
+	} else if h.Counted > h.Given+h.Left { // the segment is gone, or inactive: nobody else is in it
+		h.Left = h.Counted - h.Given
 	}
 	if h.After = step.next; step.next == 0 {
 		h.Ended = t.now
@@ -249,13 +251,20 @@ func (h *handout) giveTo(t *txn, cust id, s *segment, p *program) error {
 // would have more points than there can be, or for whom the maker's purse has none any more have
 // not.
 func (h *handout) credit(t *txn, c *customer, p *program) (given bool, err error) {
-	in := h.asked(c.ID, p)
-	if m, err := t.points.known(in); m != nil || err != nil {
+	family, err := t.merges.idsOf(c.ID)
+	if err != nil {
+		return false, err
+	}
+	for _, cust := range family { // who got them may have become part of the customer since
+		m, err := t.points.known(h.asked(cust, p))
 		if errors.Is(err, newError(codeReferenceConflict)) {
 			return false, nil
 		}
-		return m != nil, err
+		if m != nil || err != nil {
+			return m != nil, err
+		}
 	}
+	in := h.asked(c.ID, p)
 	if c.Status != statusActive || h.Expires != 0 && h.Expires <= t.now {
 		return false, nil
 	}

@@ -157,7 +157,13 @@ func (c *invocation) openMigrated(ctx context.Context, opts disk.Options, log *s
 	if database, ok := store.(wholeStore); ok {
 		database.tell(ctx, log)
 	}
-	if done, err = c.takeUp(ctx, e, store); err == nil {
+	if c.machine != nil {
+		err = c.refuseShop(ctx, e)
+	}
+	if err == nil {
+		done, err = c.takeUp(ctx, e, store)
+	}
+	if err == nil {
 		err = e.sign(ctx, thisBuild().Version)
 	}
 	if err != nil {
@@ -226,4 +232,21 @@ func logClock(log *slog.Logger) func(*clockState) {
 		}
 		log.Warn("clock unsafe: nothing is written", "wall", instantOf(s.wall), "now", instantOf(s.moment(s.reading)), "verdict", s.verdict)
 	}
+}
+
+// refuseShop refuses a store for a sandbox that no sandbox made, before anything is changed in it.
+func (c *invocation) refuseShop(ctx context.Context, e *engine) error {
+	s, err := viewStore(ctx, e.store, readSchema)
+	if err != nil || s.version == 0 {
+		return err
+	}
+	if m, err := viewStore(ctx, e.store, readMark); m != nil || err != nil {
+		return err
+	}
+	return c.errNotSandbox()
+}
+
+// errNotSandbox refuses a file that no sandbox made.
+func (c *invocation) errNotSandbox() error {
+	return adminErrorf("%s: no es un archivo de sello sandbox: elige otro con -db, o ninguno", c.dbName())
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"net/http"
 	"net/url"
 	"slices"
@@ -234,4 +235,41 @@ func TestPanelHandoutResumed(t *testing.T) {
 		t.Errorf("both gave %d of %d, %d to one", n, march-1, most)
 	}
 	s.shop.verified()
+}
+
+// TestPanelHandoutMerged: a customer who has got the points becomes part of one whose turn is still to
+// come, who does not get them again.
+func TestPanelHandoutMerged(t *testing.T) {
+	t.Parallel()
+	const march = handoutTurn*handoutBatch + 120
+	s, page, in := handing(t, march, march, "")
+	if w := s.post(roleOwner, page, asReviewed(aGift("3"), "1120", "3360")); w.Code != http.StatusSeeOther {
+		t.Fatalf("confirmed: %d %s", w.Code, w.Body)
+	}
+	s.shop.ok(s.engine().giveHandouts(t.Context()))
+	late := in[march-1]
+	s.shop.merged(late, in[0])
+	s.shop.ok(s.engine().giveHandouts(t.Context()))
+	if got := s.shop.standing(late).Balance; got != decimalOf(3) {
+		t.Errorf("it has %v", got)
+	}
+	s.shop.verified()
+}
+
+// TestPanelHandoutWithoutSegment: where the segment becomes inactive meanwhile, the page says how many
+// got nothing.
+func TestPanelHandoutWithoutSegment(t *testing.T) {
+	t.Parallel()
+	const march = handoutTurn*handoutBatch + 120
+	s, page, _ := handing(t, march, march, "")
+	if w := s.post(roleOwner, page, asReviewed(aGift("3"), "1120", "3360")); w.Code != http.StatusSeeOther {
+		t.Fatalf("confirmed: %d %s", w.Code, w.Body)
+	}
+	s.shop.ok(s.engine().giveHandouts(t.Context()))
+	s.shop.apply(bytes.Replace(s.shop.exportedDocument(), []byte(`"isActive":true`), []byte(`"isActive":false`), 1))
+	s.shop.ok(s.engine().giveHandouts(t.Context()))
+	h := ask(s.shop, func(t *txn) (*handout, error) { return handoutIn(t.Tx, t.org) })
+	if h.Ended == 0 || h.Given != handoutTurn*handoutBatch || h.Left != 120 {
+		t.Errorf("%+v", h)
+	}
 }

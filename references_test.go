@@ -238,3 +238,14 @@ func TestReferenceShown(t *testing.T) {
 		t.Errorf("another reference in a statement: %v, %v", report, err)
 	}
 }
+
+// TestImportPointsSigns: points have a sign as people write it.
+func TestImportPointsSigns(t *testing.T) {
+	t.Parallel()
+	s := newOpenTill(t)
+	s.ok("import customers -no-welcome " + s.file("c.csv", "correo\nana@example.com\n"))
+	s.ok("import points " + s.file("p.csv", "correo;puntos;referencia\nana@example.com;+5;a\nana@example.com;−2;b\nana@example.com;-1;c\n"))
+	if out := s.ok("export customers -full"); !strings.Contains(out, ",2,0,") {
+		t.Error(out)
+	}
+}

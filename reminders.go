@@ -66,13 +66,10 @@ func reminderOf(t *txn, q reminderQuery, c *customer) (r reminder, is bool, err 
 		switch {
 		case is:
 		case q.kind == noticeExpiring:
-			first, err := t.points.expiringFrom(a, t.now, 1)
-			if err != nil {
+			if r.points, r.at, err = t.points.expiringOnFirstDay(a); err != nil {
 				return r, false, err
 			}
-			if is = len(first) > 0 && t.dayOf(first[0].ExpiresAt) <= today+day(q.days); is {
-				r.program, r.points, r.at = p, first[0].Amount, first[0].ExpiresAt
-			}
+			r.program, is = p, r.points > 0 && t.dayOf(r.at) <= today+day(q.days)
 		case q.kind == noticeAlmost:
 			if r.goal = t.points.almost(a, t.cfg); r.goal != "" {
 				r.program, is = p, true
@@ -80,6 +77,22 @@ func reminderOf(t *txn, q reminderQuery, c *customer) (r reminder, is bool, err 
 		}
 	}
 	return r, is, nil
+}
+
+// expiringOnFirstDay is what expires of an account on the first day on which anything does, and when the
+// first of it does; 0 if nothing expires.
+func (pt *pointsTxn) expiringOnFirstDay(a *account) (points decimal, first instant, err error) {
+	list, err := pt.expiringFrom(a, pt.t.now, maxExpiring)
+	for _, e := range list {
+		if first == 0 {
+			first = e.ExpiresAt
+		}
+		if pt.t.dayOf(e.ExpiresAt) > pt.t.dayOf(first) {
+			break
+		}
+		points += e.Amount
+	}
+	return points, first, err
 }
 
 // birthdayWithin is the customer's next birthday, if that is today or in fewer days than these.

@@ -110,3 +110,18 @@ func TestNoticesPage(t *testing.T) {
 		t.Error(mainOf(page))
 	}
 }
+
+// TestRemindersOfOneDay: what expires later on the day that is named belongs to it.
+func TestRemindersOfOneDay(t *testing.T) {
+	t.Parallel()
+	s := newRemindedShop(t)
+	ana := s.customer("ana")
+	s.consents(ana, consentGiven)
+	s.buy(ana, "100")
+	s.pass(time.Hour)
+	s.buy(ana, "500")
+	s.pass(24 * time.Hour)
+	s.buy(ana, "20")
+	s.pass(54 * 24 * time.Hour)
+	same(t, "in a week", s.reminded(noticeExpiring, 7), "ana 60 on 2026-05-01")
+}

@@ -18,6 +18,9 @@ import (
 // action to run in the transaction.
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if a.enter != nil {
+		defer a.enter(r)()
+	}
 	x := a.newExchange(w, r)
 	// After a body of unstated length, the start of the next request cannot be trusted.
 	// The same goes for HTTP/1.0, where net/http silently ignores a Transfer-Encoding.

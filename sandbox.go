@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -26,12 +28,8 @@ type sandbox struct {
 	engine  *engine
 	machine *movedMachine
 	mark    sandboxMark
-	moving  sync.Mutex // one at a time moves the clock, or makes the organization anew
-}
-
-// errNotSandbox refuses a file that no sandbox made.
-func (c *invocation) errNotSandbox() error {
-	return adminErrorf("%s: no es un archivo de sello sandbox: elige otro con -db, o ninguno", c.dbName())
+	moving  sync.Mutex   // one at a time moves the clock, or makes the organization anew
+	writing sync.RWMutex // held by requests that may write, and to begin anew: none of them is of a time from before
 }
 
 // open makes the organization of a new store, or goes on with the one that a sandbox left.
@@ -129,7 +127,17 @@ func entriesBut(tx Tx, letter byte) (list []Entry, err error) {
 	return list, nil
 }
 
-// beginAgain makes everything as it was when the organization began.
+// enter waits while the organization is made anew. Requests that only read, such as those that wait
+// for events, and those of the sandbox itself do not.
+func (s *sandbox) enter(r *http.Request) (leave func()) {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead || strings.HasPrefix(r.URL.Path, "/api/v1/test/") {
+		return func() {}
+	}
+	s.writing.RLock()
+	return s.writing.RUnlock
+}
+
+// beginAgain makes everything as it was when the organization began. The caller holds s.writing.
 func (s *sandbox) beginAgain(ctx context.Context) error {
 	e := s.engine
 	err := e.store.Update(ctx, func(tx Tx) error {
@@ -164,6 +172,8 @@ func (s *sandbox) beginAgain(ctx context.Context) error {
 func (s *sandbox) reset(ctx context.Context) error {
 	s.moving.Lock()
 	defer s.moving.Unlock()
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	if err := s.beginAgain(ctx); err != nil {
 		return err
 	}
@@ -180,6 +190,8 @@ const visitsBatch = 1000
 func (s *sandbox) makeSales(ctx context.Context, seed uint64, customers, days int) error {
 	s.moving.Lock()
 	defer s.moving.Unlock()
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	e, now := s.engine, instantOf(s.engine.now())
 	if err := s.beginAgain(ctx); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -281,8 +283,14 @@ func TestSandboxLeavesShops(t *testing.T) {
 	t.Parallel()
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument))
-	if code, _, errs := s.run("sandbox -addr 127.0.0.1:0 -db " + s.env["SELLO_DB"]); code != 1 || !strings.Contains(errs, "no es un archivo de sello sandbox") {
-		t.Errorf("exit %d: %s", code, errs)
+	for _, db := range []string{s.env["SELLO_DB"], unpackFile(t, "schema11")} { // the second one is not migrated either
+		before := readFile(t, db)
+		if code, _, errs := s.run("sandbox -addr 127.0.0.1:0 -db " + db); code != 1 || !strings.Contains(errs, "no es un archivo de sello sandbox") {
+			t.Errorf("exit %d: %s", code, errs)
+		}
+		if !bytes.Equal(readFile(t, db), before) {
+			t.Errorf("%s is not as it was", db)
+		}
 	}
 	text, _ := s.key("-name caja")
 	server, _ := s.start("serve")
@@ -426,4 +434,38 @@ func TestPassTime(t *testing.T) {
 	began := time.Now()
 	shop.ask(200, "POST", "/test/clock", `{"advance":"P1Y"}`, &result)
 	t.Logf("a year of 10,000 customers: %v, %v", time.Since(began), result.Events)
+}
+
+// TestSandboxResetsAmongWrites: while others write, a reset sets the clock back, and writes go on.
+func TestSandboxResetsAmongWrites(t *testing.T) {
+	t.Parallel()
+	skipQuick(t)
+	s := newTill(t).sandbox(" -now 2026-11-24T10:00-06:00 -log-requests off")
+	done := make(chan struct{})
+	var writers sync.WaitGroup
+	for i := range 3 {
+		writers.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if status, body := s.send("POST", "/customers", s.Key, fmt.Sprintf(`{"email":"c%d-%d@example.com"}`, i, n)); status != 201 && status != 200 {
+					t.Errorf("%d %s", status, body)
+					return
+				}
+			}
+		})
+	}
+	for range 8 {
+		var now clockShape
+		s.ask(200, "POST", "/test/clock", `{"advance":"P90D"}`, nil)
+		s.ask(200, "POST", "/test/reset", `{}`, &now)
+		if got := now.Now.time(); got.Year() != 2026 {
+			t.Errorf("after a reset it is %v", got)
+		}
+	}
+	close(done)
+	writers.Wait()
 }

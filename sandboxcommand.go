@@ -50,7 +50,7 @@ func (c *invocation) sandboxInput() (document []byte, now instant, err error) {
 		}
 	}
 	now, ok := parseMoment(c.startAt, zone, false)
-	if year := now.time().Year(); !ok || year < 1970 || year > 9000 {
+	if year := now.time().Year(); !ok || year < 1972 || year > 9000 {
 		return nil, 0, usageErrorf("-now no es una fecha como 2026-11-24T10:00-06:00: %q", c.startAt)
 	}
 	return document, now, nil
@@ -72,7 +72,7 @@ func runSandbox(ctx context.Context, c *invocation) error {
 	check := func(ctx context.Context, served *service) error {
 		s.engine = served.api.engine
 		s.engine.keepsEvents = true
-		served.api.mode, served.api.more = testMode, s.routes()
+		served.api.mode, served.api.more, served.api.enter = testMode, s.routes(), s.enter
 		served.api.take(len(served.api.routes()) - len(served.api.more))
 		return s.open(ctx, c, document)
 	}

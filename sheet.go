@@ -114,7 +114,7 @@ func (r *cellReader) fail(why string) {
 }
 
 func (r *cellReader) number() string {
-	text, ok := r.form.plain(r.cell)
+	text, ok := r.form.plain(strings.ReplaceAll(strings.TrimPrefix(trimBlanks(r.cell), "+"), "−", "-")) // a minus sign is another character
 	if !ok {
 		r.fail(inTwoWays)
 	}
