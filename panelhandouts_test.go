@@ -237,17 +237,25 @@ func TestPanelHandoutResumed(t *testing.T) {
 	s.shop.verified()
 }
 
-// TestPanelHandoutMerged: a customer who has got the points becomes part of one whose turn is still to
-// come, who does not get them again.
-func TestPanelHandoutMerged(t *testing.T) {
-	t.Parallel()
+// halfHanded is a shop whose owner gives everybody in a segment 3 points, after one turn: 120 are to
+// get them still.
+func halfHanded(t *testing.T) (*panelShop, []id) {
+	t.Helper()
 	const march = handoutTurn*handoutBatch + 120
 	s, page, in := handing(t, march, march, "")
 	if w := s.post(roleOwner, page, asReviewed(aGift("3"), "1120", "3360")); w.Code != http.StatusSeeOther {
 		t.Fatalf("confirmed: %d %s", w.Code, w.Body)
 	}
 	s.shop.ok(s.engine().giveHandouts(t.Context()))
-	late := in[march-1]
+	return s, in
+}
+
+// TestPanelHandoutMerged: a customer who has got the points becomes part of one whose turn is still to
+// come, who does not get them again.
+func TestPanelHandoutMerged(t *testing.T) {
+	t.Parallel()
+	s, in := halfHanded(t)
+	late := in[len(in)-1]
 	s.shop.merged(late, in[0])
 	s.shop.ok(s.engine().giveHandouts(t.Context()))
 	if got := s.shop.standing(late).Balance; got != decimalOf(3) {
@@ -260,12 +268,7 @@ func TestPanelHandoutMerged(t *testing.T) {
 // got nothing.
 func TestPanelHandoutWithoutSegment(t *testing.T) {
 	t.Parallel()
-	const march = handoutTurn*handoutBatch + 120
-	s, page, _ := handing(t, march, march, "")
-	if w := s.post(roleOwner, page, asReviewed(aGift("3"), "1120", "3360")); w.Code != http.StatusSeeOther {
-		t.Fatalf("confirmed: %d %s", w.Code, w.Body)
-	}
-	s.shop.ok(s.engine().giveHandouts(t.Context()))
+	s, _ := halfHanded(t)
 	s.shop.apply(bytes.Replace(s.shop.exportedDocument(), []byte(`"isActive":true`), []byte(`"isActive":false`), 1))
 	s.shop.ok(s.engine().giveHandouts(t.Context()))
 	h := ask(s.shop, func(t *txn) (*handout, error) { return handoutIn(t.Tx, t.org) })
