@@ -96,11 +96,7 @@ func getBalance(r *request) action {
 	at, asked := r.asOf()
 	r.large = asked
 	return func(t *txn) (any, error) {
-		c, err := t.customers.get(r.pathID("customerId"))
-		if err != nil {
-			return nil, err
-		}
-		p, err := t.programOf(c, program)
+		c, p, err := r.accountAsked(t, program)
 		if err != nil {
 			return nil, err
 		}
@@ -136,11 +132,7 @@ func listMovements(r *request) action {
 	}
 	program := givenID(r.query.id("loyaltyProgramId"))
 	return func(t *txn) (any, error) {
-		c, err := t.customers.get(r.pathID("customerId"))
-		if err != nil {
-			return nil, err
-		}
-		prog, err := t.programOf(c, program)
+		c, prog, err := r.accountAsked(t, program)
 		if err != nil {
 			return nil, err
 		}

@@ -106,6 +106,16 @@ func (r *request) moment(name string, otherwise instant, endOfDay bool) instant 
 	return at
 }
 
+// accountAsked is the customer of the path, and the program that the request names, if it does.
+func (r *request) accountAsked(t *txn, named *id) (*customer, *program, error) {
+	c, err := t.customers.get(r.pathID("customerId"))
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := t.programOf(c, named)
+	return c, p, err
+}
+
 // asOf reads the moment that a balance is asked for; a date is the end of that day.
 func (r *request) asOf() (at instant, asked bool) {
 	text, asked := r.query.text("asOf", 100)

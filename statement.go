@@ -70,11 +70,7 @@ func getStatement(r *request) action {
 	month := r.month()
 	program := givenID(r.query.id("loyaltyProgramId"))
 	return func(t *txn) (any, error) {
-		c, err := t.customers.get(r.pathID("customerId"))
-		if err != nil {
-			return nil, err
-		}
-		p, err := t.programOf(c, program)
+		c, p, err := r.accountAsked(t, program)
 		if err != nil {
 			return nil, err
 		}
