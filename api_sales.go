@@ -54,12 +54,13 @@ func getTransaction(r *request) action {
 
 func registerTransaction(r *request) action {
 	in := r.saleFields()
-	r.dryRun, in.Explain = r.flag("dryRun"), r.flag("explain")
+	r.dryRun = r.flag("dryRun")
+	explain := r.flag("explain")
 	if k, ok := r.saleRetry(in, r.body); ok {
 		r.retries = append(r.retries, k)
 	}
 	return func(t *txn) (any, error) {
-		shape, known, err := registerOrRepeat(t, in, r.dryRun)
+		shape, known, err := registerOrRepeat(t, in, r.dryRun, explain)
 		if known {
 			return repeated{shape}, err
 		}
@@ -171,14 +172,15 @@ func (r *request) saleRetry(in newSale, body []byte) (retryKey, bool) {
 	return k, true
 }
 
-// registerOrRepeat registers a sale, or returns the known one that is sent again.
-func registerOrRepeat(t *txn, in newSale, dryRun bool) (shape saleShape, known bool, err error) {
+// registerOrRepeat registers a sale, or returns the known one that is sent again, explained if explain
+// is set.
+func registerOrRepeat(t *txn, in newSale, dryRun, explain bool) (shape saleShape, known bool, err error) {
 	s, err := t.sales.knownSale(in)
 	if err != nil {
 		return shape, false, err
 	}
 	if s != nil {
-		if shape, err = newSaleShape(t, s); err == nil && in.Explain {
+		if shape, err = newSaleShape(t, s); err == nil && explain {
 			shape.Explanation, err = newExplanation(t, s)
 		}
 		return shape, true, err
@@ -187,7 +189,7 @@ func registerOrRepeat(t *txn, in newSale, dryRun bool) (shape saleShape, known b
 	if err != nil {
 		return shape, false, err
 	}
-	if shape, err = newSaleShapeFor(t, s, c); err == nil && in.Explain {
+	if shape, err = newSaleShapeFor(t, s, c); err == nil && explain {
 		shape.Explanation, err = newExplanation(t, s)
 	}
 	if dryRun {
@@ -209,7 +211,8 @@ func registerOrRepeat(t *txn, in newSale, dryRun bool) (shape saleShape, known b
 // A batchSale is one sale of a batch.
 type batchSale struct {
 	newSale
-	retry []retryKey // under which it is recognized for 24 hours, if it is
+	retry   []retryKey // under which it is recognized for 24 hours, if it is
+	explain bool
 }
 
 // A batchResult is what came of one sale of a batch: the sale, or an error.
@@ -252,7 +255,7 @@ func registerBatch(r *request) action {
 	r.dryRun = r.flag("dryRun")
 	if r.flag("explain") {
 		for i := range rows {
-			rows[i].in.Explain = true
+			rows[i].in.explain = true
 		}
 	}
 	return func(t *txn) (any, error) {
@@ -316,7 +319,7 @@ func sellRow(t *txn, row *batchRow[batchSale], dryRun bool) (batchResult, error)
 	if row.fault != nil {
 		return batchResult{}, row.fault
 	}
-	shape, known, err := registerOrRepeat(t, row.in.newSale, dryRun)
+	shape, known, err := registerOrRepeat(t, row.in.newSale, dryRun, row.in.explain)
 	if err != nil {
 		return batchResult{}, err
 	}

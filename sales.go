@@ -254,7 +254,6 @@ type newSale struct {
 	Restore    bool        // a return that leaves nothing of its purchase cancels the vouchers used in it
 	Pay        *newPayment // of a purchase: with points; nil: not with points
 	Labels     saleLabels  // of a purchase
-	Explain    bool        // the answer says why it earned what it did
 }
 
 // register records a purchase and what it earns, or a return and what it
