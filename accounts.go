@@ -89,6 +89,7 @@ const (
 	accountHolds     = 6
 	accountIdle      = 7
 	accountLookFall  = 8
+	accountIdleEnded = 9
 )
 
 // An accountHead holds an account's figures. The account's record begins with
@@ -152,6 +153,9 @@ func (a *account) fields(c *coder) {
 	}
 	if c.optional(accountLookFall, a.LookFall != 0) {
 		c.instant(&a.LookFall)
+	}
+	if c.optional(accountIdleEnded, a.Idle.Ended != 0) {
+		c.instant(&a.Idle.Ended)
 	}
 }
 

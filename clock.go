@@ -196,6 +196,9 @@ func (u id) derive(parts ...string) id {
 	return d.stamp()
 }
 
+// madeAt is the moment at which an id was made.
+func (u id) madeAt() instant { return instant(binary.BigEndian.Uint64(u[:]) >> 16) }
+
 // stamp sets the version and variant bits of a UUIDv7.
 func (u id) stamp() id {
 	u[6] = 0x70 | u[6]&0x0f

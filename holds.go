@@ -364,10 +364,8 @@ func (pt *pointsTxn) closeHold(a *account, h *hold, end holdEnd) (taken *movemen
 			return nil, err
 		}
 	}
-	for some := range slices.Chunk(lapsed, maxUses) {
-		if err := pt.expire(a, end.at, some); err != nil {
-			return nil, err
-		}
+	if err := pt.expireAll(a, end.at, lapsed); err != nil {
+		return nil, err
 	}
 	h.State, h.Captured, h.ClosedAt, h.Sale, h.Balance = end.state, end.captured, end.at, end.sale, a.Balance
 	if err := pt.emitHold(eventPointsReleased, h); err != nil {
@@ -394,9 +392,11 @@ func splitUses(uses []use, points decimal) (first, rest []use) {
 }
 
 // putBack gives held points back to their lots, and notes in m what went where. Points that still
-// live come first, and pay a debt. Then come those whose date has passed: putBack returns their
-// lots, which the caller expires at once. It announces points whose notice came while they were held.
+// live come first, and pay a debt. Then come those whose date has passed. putBack returns the lots of
+// those, and all if points have lapsed for inactivity meanwhile: the caller expires them at once. It
+// announces points whose notice came while they were held.
 func (pt *pointsTxn) putBack(a *account, h *hold, uses []use, m *movement) (lapsed []*lot, err error) {
+	ended := a.Idle.hasEnded(h.CreatedAt, m.CreatedAt)
 	for _, living := range []bool{true, false} {
 		for _, u := range uses {
 			if u.comesBack(m.CreatedAt) != living {
@@ -408,9 +408,9 @@ func (pt *pointsTxn) putBack(a *account, h *hold, uses []use, m *movement) (laps
 			}
 			var debt decimal
 			if living {
-				pt.renew(a, m.CreatedAt)
 				debt = min(max(-a.Balance, 0), u.Amount)
-			} else {
+			}
+			if !living || ended && u.Amount > debt {
 				lapsed = append(lapsed, l)
 			}
 			a.Balance += u.Amount
@@ -418,7 +418,7 @@ func (pt *pointsTxn) putBack(a *account, h *hold, uses []use, m *movement) (laps
 				return nil, err
 			}
 			ends := min(u.Expires, a.lapses())
-			if notice := ends - noticeTime; living && h.CreatedAt < notice && notice <= m.CreatedAt && u.Amount > debt {
+			if notice := ends - noticeTime; living && !ended && h.CreatedAt < notice && notice <= m.CreatedAt && u.Amount > debt {
 				if err := pt.tellOf(a, expiring{u.Amount - debt, ends}); err != nil {
 					return nil, err
 				}

@@ -1,22 +1,23 @@
 package main
 
-import "slices"
-
 // Where a program has expiry.inactiveMonths, all that is available of a customer lapses when no
 // activity stood for so many months: at the end of that day in the organization's time zone, as
-// Expiration movements dated at that moment (contract §21). Activity is the enrolment, a purchase
-// that counts in the program and a redemption of one of its rewards; not points that are given by
-// hand. Pending and held points do not lapse, nor does a debt.
+// Expiration movements dated at that moment (contract §21, §31). Activity is the enrolment, a
+// purchase that counts in the program and a debit of category Redemption; not points that are given
+// by hand. Pending and held points do not lapse, nor does a debt.
 //
 // Points that become available once the end has passed begin a new period: nothing lapses at the
-// moment it is given. What was undone moves the end back, but no nearer than soonestLapse.
+// moment it is given. Points that come back, from a hold or by a cancellation or a return, do not:
+// if a period has ended since they were taken, they lapse as they come. What was undone moves the
+// end back, but no nearer than soonestLapse.
 
 // An idleness is when an account lapses. Without inactiveMonths it is empty.
 type idleness struct {
 	Months   int     // of the program, by which End was worked out
 	End      instant // what is available then lapses
-	Redeemed instant // the last redemption that is not cancelled; 0: none
+	Redeemed instant // the last debit of category Redemption that was not undone; 0: none
 	Renewed  instant // when points last began a new period; 0: never
+	Ended    instant // when the last period ended after which another one began; 0: none did, or before a merge
 }
 
 func (v *idleness) fields(c *coder) {
@@ -65,17 +66,29 @@ func (pt *pointsTxn) beginIdle(a *account, at instant) {
 
 // active notes an activity. One that comes late moves nothing back.
 func (pt *pointsTxn) active(a *account, at instant) {
-	if a.Idle.Months > 0 {
-		a.Idle.End = max(a.Idle.End, pt.idleEnd(a, at))
+	if a.Idle.Months == 0 {
+		return
+	}
+	if end := pt.idleEnd(a, at); end > a.Idle.End {
+		if a.Idle.End <= pt.t.now {
+			a.Idle.Ended = a.Idle.End
+		}
+		a.Idle.End = end
 	}
 }
 
-// redeemed notes a redemption.
-func (pt *pointsTxn) redeemed(a *account) {
+// redeemed notes a debit of category Redemption.
+func (pt *pointsTxn) redeemed(a *account, at instant) {
 	if a.Idle.Months > 0 {
-		a.Idle.Redeemed = max(a.Idle.Redeemed, pt.t.now)
-		pt.active(a, pt.t.now)
+		a.Idle.Redeemed = max(a.Idle.Redeemed, at)
+		pt.active(a, at)
 	}
+}
+
+// hasEnded reports whether a period has ended between two moments, of which the second is now or
+// when a hold ends: points that were taken at the first lapse when they come back at the second.
+func (v *idleness) hasEnded(from, to instant) bool {
+	return v.Months > 0 && (v.End <= to || v.Ended > from)
 }
 
 // renew begins a new period for points that become available at a moment, if the last one is over.
@@ -100,6 +113,7 @@ func (pt *pointsTxn) shorten(a *account, last instant) {
 func (a *account) joinIdle(from *account) {
 	own, other := &a.Idle, &from.Idle
 	own.End, own.Redeemed, own.Renewed = max(own.End, other.End), max(own.Redeemed, other.Redeemed), max(own.Renewed, other.Renewed)
+	own.Ended = 0
 }
 
 // lapse expires all that is available, at the end of the period.
@@ -114,10 +128,5 @@ func (pt *pointsTxn) lapse(a *account) error {
 	if len(all) == 0 {
 		return errLots
 	}
-	for some := range slices.Chunk(all, maxUses) {
-		if err := pt.expire(a, a.Idle.End, some); err != nil {
-			return err
-		}
-	}
-	return nil
+	return pt.expireAll(a, a.Idle.End, all)
 }

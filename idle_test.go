@@ -64,10 +64,53 @@ func TestIdle(t *testing.T) {
 			{"2027-03-06T05:58:59.999Z", "redeem", "2028-03-06T05:59:59.999Z"},
 			{"2027-03-06T05:59:00.000Z", "cancel", "2027-04-05T05:59:59.999Z"},
 		}},
+		"a redemption by hand": {alone, []lapseStep{
+			{"2026-03-05T10:00:00Z", "buy", "2027-03-06T05:59:59.999Z"},
+			{"2026-05-05T10:00:00Z", "spend", "2027-05-06T05:59:59.999Z"},
+			{"2026-08-05T10:00:00Z", "buy", "2027-08-06T05:59:59.999Z"},
+			{"2026-08-06T10:00:00Z", "return", "2027-05-06T05:59:59.999Z"},
+		}},
+		"a fee": {alone, []lapseStep{
+			{"2026-03-05T10:00:00Z", "buy", "2027-03-06T05:59:59.999Z"},
+			{"2026-05-05T10:00:00Z", "fee", "2027-03-06T05:59:59.999Z"},
+		}},
+		"a capture": {alone, []lapseStep{
+			{"2026-03-05T10:00:00Z", "buy", "2027-03-06T05:59:59.999Z"},
+			{"2026-05-05T10:00:00Z", "hold", ""},
+			{"2026-05-05T10:10:00Z", "capture", "2027-05-06T05:59:59.999Z"},
+		}},
+		"a payment and its return": {alone, []lapseStep{
+			{"2026-03-05T10:00:00Z", "buy", "2027-03-06T05:59:59.999Z"},
+			{"2026-05-05T10:00:00Z", "pay", "2027-05-06T05:59:59.999Z"},
+			{"2026-05-06T10:00:00Z", "return", "2027-03-06T05:59:59.999Z"},
+		}},
 		"held over the end": {alone, []lapseStep{
 			{"2026-03-05T10:00:00Z", "buy", "2027-03-06T05:59:59.999Z"},
 			{"2027-03-06T05:00:00.000Z", "hold", ""},
-			{"2027-03-06T06:10:00.000Z", "release", "2028-03-07T05:59:59.999Z"}, // it expired at 00:00 there
+			{"2027-03-06T06:10:00.000Z", "release", ""}, // it expired at 00:00 there
+		}},
+		"held over the end, and a purchase after it": {alone, []lapseStep{
+			{"2026-03-05T10:00:00Z", "buy", "2027-03-06T05:59:59.999Z"},
+			{"2027-03-06T05:30:00.000Z", "hold", ""},
+			{"2027-03-06T06:10:00.000Z", "buy", "2028-03-07T05:59:59.999Z"}, // 100 more
+			{"2027-03-06T06:40:00.000Z", "lapsed 100", "2028-03-07T05:59:59.999Z"},
+		}},
+		"cancelled after the end": {alone, []lapseStep{
+			{"2026-03-05T10:00:00Z", "buy", "2027-03-06T05:59:59.999Z"},
+			{"2026-05-05T10:00:00Z", "redeem", "2027-05-06T05:59:59.999Z"},
+			{"2027-06-05T10:00:00Z", "cancel", ""},
+		}},
+		"cancelled in another period": {alone, []lapseStep{
+			{"2026-03-05T10:00:00Z", "buy", "2027-03-06T05:59:59.999Z"},
+			{"2026-05-05T10:00:00Z", "redeem", "2027-05-06T05:59:59.999Z"},
+			{"2027-06-05T10:00:00Z", "buy", "2028-06-06T05:59:59.999Z"},
+			{"2027-06-05T10:00:00Z", "cancel", "2028-06-06T05:59:59.999Z"},
+			{"2027-06-05T10:00:00Z", "lapsed 100", "2028-06-06T05:59:59.999Z"},
+		}},
+		"paid back after the end": {alone, []lapseStep{
+			{"2026-03-05T10:00:00Z", "buy", "2027-03-06T05:59:59.999Z"},
+			{"2026-05-05T10:00:00Z", "pay", "2027-05-06T05:59:59.999Z"},
+			{"2027-06-06T10:00:00Z", "return", ""},
 		}},
 		"pending over the end": {alone, []lapseStep{
 			{"2027-03-02T12:00:00Z", "later", ""},
@@ -227,7 +270,7 @@ type idleShop struct {
 }
 
 func (s *idleShop) doc(zone, expiry string) setup {
-	return setup{zone: zone, program: expiry + `,"rules":[` + onePer1 + `]`, also: `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":10}]`}
+	return setup{zone: zone, program: expiry + `,"payment":{"points":1,"amount":1},"rules":[` + onePer1 + `]`, also: `"rewards":[{"key":"r","program":"club","name":"R","pointsCost":10}]`}
 }
 
 func newIdleShop(t *testing.T, zone, expiry string) *idleShop {
@@ -254,6 +297,18 @@ func (s *idleShop) does(what string) {
 		s.got = must(s.shop, func(t *txn) (*redemption, error) { return t.rewards.redeem(s.ana, t.cfg.Rewards[0].ID, "", nil) })
 	case "cancel":
 		must(s.shop, func(t *txn) (*redemption, error) { return t.rewards.cancel(s.got.ID) })
+	case "spend", "fee":
+		category := map[string]string{"spend": categoryRedemption, "fee": "Fee"}[what]
+		_, err := s.shop.move(s.ana, &movement{Category: category, Amount: dec("-10")})
+		s.shop.ok(err)
+	case "pay":
+		var err error
+		s.sold, err = s.shop.sell(newSale{Type: typePurchase, Customer: s.ana, Total: dec("100"), Pay: &newPayment{Points: dec("50")}})
+		s.shop.ok(err)
+	case "capture":
+		must(s.shop, func(t *txn) (*hold, error) { return t.points.capture(s.held, dec("50")) })
+	case "lapsed 100":
+		s.shop.wantStanding(s.ana, "100 0 200", "what came back has lapsed")
 	case "hold":
 		s.held = s.shop.hold(s.ana, "100", 3600, "")
 	case "release": // by itself

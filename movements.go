@@ -174,6 +174,9 @@ func (pt *pointsTxn) record(a *account, m *movement) error {
 	if err != nil {
 		return err
 	}
+	if m.Category == categoryRedemption && m.Amount < 0 {
+		pt.redeemed(a, m.CreatedAt)
+	}
 	n.Movements++
 	m.Seq = n.Movements
 	m.Customer, m.Program, m.Balance, m.Pending = a.customer.ID, a.program.Number, a.Balance, a.Pending
@@ -205,6 +208,12 @@ func (pt *pointsTxn) record(a *account, m *movement) error {
 		}
 	}
 	return pt.emitMovement(m)
+}
+
+// isDatedNow reports whether a movement has the moment at which it was written. Those of sales may
+// have an earlier one, and so have what time brings.
+func (m *movement) isDatedNow() bool {
+	return m.Transaction == (id{}) && m.Category != categoryExpiration && m.Category != categoryRelease
 }
 
 // isGiveBack reports whether a movement is a refund that returned points to their

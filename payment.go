@@ -317,7 +317,7 @@ func (sa *salesTxn) returnPayment(c *customer, s, purchase *sale, list []affecte
 		return err
 	}
 	m := &movement{Transaction: s.ID, CreatedAt: s.CreatedAt}
-	if err := sa.t.points.giveBack(a, debit.usedLast(y.BackPoints, points), m); err != nil {
+	if err := sa.t.points.giveBack(a, debit, debit.usedLast(y.BackPoints, points), m); err != nil {
 		return err
 	}
 	s.Payment = &salePayment{Program: y.Program, Points: points, Amount: amount, Movement: m.Seq, Expired: points - m.Amount}

@@ -80,12 +80,24 @@ func lacks(required, available decimal) error {
 
 var errLots error = damagedError("an account's lots do not add up to its balance")
 
-// consume takes amount from the available lots, which hold at least that much.
-func (pt *pointsTxn) consume(a *account, amount decimal) ([]use, error) {
+// consume takes amount from the available lots, which hold at least that much: from some first, if
+// any are named, and then in order.
+func (pt *pointsTxn) consume(a *account, amount decimal, first ...*lot) ([]use, error) {
 	var (
 		uses    []use
 		emptied []*lot
 	)
+	take := func(l *lot) {
+		taken := min(l.Left, amount)
+		amount -= taken
+		uses = append(uses, use{l.Seq, taken, l.Expires})
+		emptied = append(emptied, l)
+	}
+	for _, l := range first {
+		if amount > 0 {
+			take(l)
+		}
+	}
 	for l, err := range pt.lots(a, partLot) {
 		if err != nil {
 			return nil, err
@@ -93,10 +105,9 @@ func (pt *pointsTxn) consume(a *account, amount decimal) ([]use, error) {
 		if amount == 0 {
 			break
 		}
-		taken := min(l.Left, amount)
-		amount -= taken
-		uses = append(uses, use{l.Seq, taken, l.Expires})
-		emptied = append(emptied, l)
+		if !slices.ContainsFunc(first, func(o *lot) bool { return o.Seq == l.Seq }) {
+			take(l)
+		}
 	}
 	if amount != 0 {
 		return nil, errLots
@@ -265,6 +276,16 @@ func (pt *pointsTxn) expire(a *account, moment instant, lots []*lot) error {
 	return pt.record(a, m)
 }
 
+// expireAll is expire for any number of lots.
+func (pt *pointsTxn) expireAll(a *account, moment instant, lots []*lot) error {
+	for some := range slices.Chunk(lots, maxUses) {
+		if err := pt.expire(a, moment, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // comesBack reports whether points that were used come back if what took them is cancelled at a
 // moment: those that have expired by then stay expired.
 func (u use) comesBack(at instant) bool { return u.Expires > at }
@@ -279,11 +300,13 @@ func (m *movement) givenBack(at instant) (sum decimal) {
 	return sum
 }
 
-// giveBack returns to their lots points that a debit took. Points that have
-// expired meanwhile stay expired. It records the rest as a Refund, or nothing if
-// all have expired.
-func (pt *pointsTxn) giveBack(a *account, uses []use, m *movement) error {
+// giveBack returns to their lots points that a debit took: uses are some or all of its Uses. Points
+// that have expired meanwhile stay expired. It records the rest as a Refund, or nothing if all have
+// expired. What has lapsed for inactivity meanwhile expires at once (contract §31).
+func (pt *pointsTxn) giveBack(a *account, debit *movement, uses []use, m *movement) error {
 	m.Category, m.CreatedAt, m.Expires = categoryRefund, cmp.Or(m.CreatedAt, pt.t.now), never
+	var lapsed []*lot
+	ended := a.Idle.hasEnded(debit.CreatedAt, pt.t.now)
 	for _, u := range uses {
 		if !u.comesBack(pt.t.now) {
 			if err := pt.noteExpired(u.Seq, u.Amount); err != nil {
@@ -300,9 +323,11 @@ func (pt *pointsTxn) giveBack(a *account, uses []use, m *movement) error {
 			return newError(codeTooLarge).on("amount")
 		}
 		a.Balance += u.Amount
-		pt.renew(a, pt.t.now)
 		if err := pt.changeLot(a, l, u.Amount-debt); err != nil {
 			return err
+		}
+		if ended && u.Amount > debt {
+			lapsed = append(lapsed, l)
 		}
 		m.Amount += u.Amount
 		m.Uses = append(m.Uses, u)
@@ -310,5 +335,8 @@ func (pt *pointsTxn) giveBack(a *account, uses []use, m *movement) error {
 	if m.Amount == 0 {
 		return nil
 	}
-	return pt.record(a, m)
+	if err := pt.record(a, m); err != nil {
+		return err
+	}
+	return pt.expireAll(a, pt.t.now, lapsed)
 }

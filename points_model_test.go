@@ -30,7 +30,7 @@ type deed struct {
 	amount   decimal
 	expires  instant // of an add or a hold
 	from     instant // of an add: when it is available
-	reward   bool    // a deduct that is a redemption
+	reward   bool    // a deduct that is a redemption, by a reward or by hand
 	earning  bool    // an add that counts for lifetime points
 	of       int     // index of the deed that a cancel, return, capture or release ends
 	pay      decimal // of a buy: the points that pay
@@ -74,6 +74,7 @@ type taken struct {
 	lot    *modelLot
 	amount decimal
 	back   decimal // came back, or would have
+	over   bool    // a period ended since
 }
 
 // A modelHold is an open hold.
@@ -81,6 +82,7 @@ type modelHold struct {
 	deed    int
 	expires instant
 	list    []taken
+	over    bool // the period ended while it was open
 }
 
 type modelPurchase struct {
@@ -112,6 +114,8 @@ func (p *played) account(who int, now instant) *played {
 
 // takeOver gives the account all that another one has.
 func (p *played) takeOver(from *played) {
+	p.mark(false)
+	from.mark(false)
 	p.end = max(p.end, from.end)
 	p.active = append(p.active, from.active[1:]...) // but the enrolment
 	for _, l := range from.available() {
@@ -142,6 +146,9 @@ func (p *played) takeOver(from *played) {
 func (p *played) pass(now instant) {
 	p.now = now
 	for {
+		if p.end <= now {
+			p.mark(true)
+		}
 		var ready *modelLot
 		for _, l := range p.lots {
 			if !l.paid && l.from <= now && (ready == nil || l.from < ready.from) {
@@ -176,18 +183,40 @@ func (p *played) pass(now instant) {
 	}
 }
 
+// mark notes of what is held or spent whether the period has ended since.
+func (p *played) mark(over bool) {
+	for _, h := range p.holds {
+		h.over = over && (h.over || h.expires >= p.end)
+	}
+	for _, list := range p.taken {
+		for i := range list {
+			if slices.Contains(p.lots, list[i].lot) {
+				list[i].over = over
+			}
+		}
+	}
+}
+
+// comesBack gives points back to a lot: they pay what is owed, and what is left lapses if over is set.
+func (p *played) comesBack(l *modelLot, left decimal, over bool) {
+	paid := min(p.debt, left)
+	p.debt -= paid
+	if left -= paid; over {
+		l.lapsed += left
+	} else {
+		l.left += left
+	}
+}
+
 // release ends a hold, of whose points the list goes back to its lots.
 func (p *played) release(h *modelHold, list []taken, at instant) {
 	p.holds = slices.DeleteFunc(p.holds, func(o *modelHold) bool { return o == h })
 	for _, t := range list {
-		left := t.amount
 		if t.lot.expires > at {
-			p.renew(at)
-			paid := min(p.debt, left)
-			p.debt -= paid
-			left -= paid
+			p.comesBack(t.lot, t.amount, h.over)
+		} else {
+			t.lot.left += t.amount
 		}
-		t.lot.left += left
 	}
 }
 
@@ -235,6 +264,7 @@ func (p *played) endHold(i int, d deed) {
 		p.err = "hold_exceeded"
 	default:
 		p.taken[i] = p.capture(h, d.amount)
+		p.does(i, p.now)
 		p.moved.PointsRedeemed += d.amount
 	}
 }
@@ -311,10 +341,7 @@ func (p *played) act(i int, d deed) {
 				t.lot.gone += t.amount
 				continue
 			}
-			p.renew(p.now)
-			paid := min(p.debt, t.amount)
-			p.debt -= paid
-			t.lot.left += t.amount - paid
+			p.comesBack(t.lot, t.amount, t.over)
 			p.moved.PointsRedeemed -= t.amount
 		}
 		p.undo(d.of)
@@ -331,7 +358,7 @@ func (p *played) act(i int, d deed) {
 			p.err = "insufficient_balance"
 			return
 		}
-		p.holds = append(p.holds, &modelHold{i, d.expires, p.take(d.amount)})
+		p.holds = append(p.holds, &modelHold{deed: i, expires: d.expires, list: p.take(d.amount)})
 	case "capture", "release":
 		p.endHold(i, d)
 	case "merge":
@@ -461,7 +488,15 @@ func (p *played) bring(d deed) {
 		}
 	}
 	n := min(rest, max(p.balance(), 0))
-	p.take(n)
+	own := n // at most: of the purchase's own lots
+	for _, l := range p.available() {
+		if l.deed == d.of {
+			taken := min(own, l.left)
+			l.left -= taken
+			own -= taken
+		}
+	}
+	p.take(own)
 	p.reverse(b, n)
 	if p.program.NegativeBalance == negativeDebt {
 		p.debt += rest - n
@@ -490,12 +525,7 @@ func (p *played) payBack(b *modelPurchase, list []taken) {
 			t.lot.gone += n
 			continue
 		}
-		if n > 0 {
-			p.renew(p.now)
-		}
-		paid := min(p.debt, n)
-		p.debt -= paid
-		t.lot.left += n - paid
+		p.comesBack(t.lot, n, t.over)
 		p.moved.PointsRedeemed -= n
 	}
 }

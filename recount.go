@@ -196,19 +196,22 @@ func (r *recountTxn) rebuild(a *account) error {
 func (r *recountTxn) rebuildIdle(a *account) (err error) {
 	before := a.Idle
 	if before.Months == a.program.inactiveMonths() {
-		return nil
+		return r.countSpending(a)
 	}
 	if a.lapses() <= r.t.now { // before the change
 		if err := r.t.points.pass(a); err != nil {
 			return err
 		}
 	}
-	a.Idle = idleness{Renewed: before.Renewed}
+	a.Idle = idleness{Renewed: before.Renewed, Ended: before.Ended}
+	if before.Months > 0 && before.End <= r.t.now {
+		a.Idle.Ended = before.End
+	}
 	if a.program.inactiveMonths() == 0 {
 		a.Idle = idleness{}
 		return nil
 	}
-	if a.Idle.Redeemed, err = r.t.rewards.lastRedeemed(a.customer, a.program); err != nil {
+	if a.Idle.Redeemed, err = r.t.rewards.lastRedeemed(a); err != nil {
 		return err
 	}
 	last, err := r.t.sales.lastActivity(a)
@@ -217,6 +220,17 @@ func (r *recountTxn) rebuildIdle(a *account) (err error) {
 		a.Idle.End = max(a.Idle.End, before.End)
 	} else {
 		a.Idle.End = max(a.Idle.End, r.t.points.soonestLapse())
+	}
+	return err
+}
+
+// countSpending notes the last redemption again, which accounts of schema 12 did not all do.
+func (r *recountTxn) countSpending(a *account) (err error) {
+	if a.Idle.Months == 0 {
+		return nil
+	}
+	if a.Idle.Redeemed, err = r.t.rewards.lastRedeemed(a); err == nil && a.Idle.Redeemed > 0 {
+		r.t.points.active(a, a.Idle.Redeemed)
 	}
 	return err
 }

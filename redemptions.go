@@ -92,10 +92,14 @@ func (rw *rewardsTxn) until(cust id, last uint64) iter.Seq2[*redemption, error] 
 	}
 }
 
-// lastRedeemed is when a customer and its stubs last redeemed a reward of a program, without what
-// was cancelled; 0 if never.
-func (rw *rewardsTxn) lastRedeemed(c *customer, p *program) (last instant, err error) {
-	family, err := rw.t.merges.family(c)
+// isActivity reports whether a redemption keeps points from lapsing: a reward that was redeemed, or
+// that redeemed itself for points.
+func (x *redemption) isActivity() bool { return x.Gift == (gift{}) || x.Points > 0 }
+
+// lastRedeemed is when an account's customer and its stubs last redeemed a reward of the program or
+// spent points, without what was undone; 0 if never.
+func (rw *rewardsTxn) lastRedeemed(a *account) (last instant, err error) {
+	family, err := rw.t.merges.family(a.customer)
 	if err != nil {
 		return 0, err
 	}
@@ -104,26 +108,69 @@ func (rw *rewardsTxn) lastRedeemed(c *customer, p *program) (last instant, err e
 			if err != nil {
 				return 0, err
 			}
-			if x.CancelledAt == 0 && x.Program == p.Number && x.Gift == (gift{}) {
+			if x.CancelledAt == 0 && x.Program == a.program.Number && x.isActivity() {
 				last = max(last, x.CreatedAt)
 				break
 			}
+		}
+		of := a
+		if member.ID != a.customer.ID {
+			if of, err = rw.t.points.storedAccount(member, a.program); err != nil {
+				return 0, err
+			}
+		}
+		if last, err = rw.lastSpent(of, last); err != nil {
+			return 0, err
 		}
 	}
 	return last, nil
 }
 
+// lastSpent is when points of an account were last spent without a reward: by hand, by a capture, or
+// in a purchase that stands; after if that was later.
+func (rw *rewardsTxn) lastSpent(a *account, after instant) (instant, error) {
+	for m, err := range rw.t.points.chainFrom(a.Movements.last()) {
+		switch {
+		case err != nil:
+			return 0, err
+		case m.Category != categoryRedemption || m.Amount > 0 || m.Redemption != (id{}):
+			if m.CreatedAt <= after && m.isDatedNow() {
+				return after, nil
+			}
+			continue
+		case m.Transaction != (id{}):
+			s, err := rw.t.sales.get(m.Transaction)
+			if err != nil {
+				return 0, err
+			}
+			if s.whollyReturned() {
+				continue
+			}
+		}
+		return max(after, m.CreatedAt), nil
+	}
+	return after, nil
+}
+
 // undoActivity takes a cancelled redemption out of what the account's customer was active by.
-func (rw *rewardsTxn) undoActivity(a *account, x *redemption) (err error) {
-	if a.Idle.Months == 0 || x.Gift != (gift{}) {
+func (rw *rewardsTxn) undoActivity(a *account, x *redemption) error {
+	if !x.isActivity() {
 		return nil
 	}
-	if x.CreatedAt >= a.Idle.Redeemed {
-		if a.Idle.Redeemed, err = rw.lastRedeemed(a.customer, a.program); err != nil {
+	return rw.undoSpending(a, x.CreatedAt)
+}
+
+// undoSpending is voucherGiver.undoSpending.
+func (rw *rewardsTxn) undoSpending(a *account, at instant) (err error) {
+	if a.Idle.Months == 0 {
+		return nil
+	}
+	if at >= a.Idle.Redeemed {
+		if a.Idle.Redeemed, err = rw.lastRedeemed(a); err != nil {
 			return err
 		}
 	}
-	return rw.t.sales.moveBack(a, x.CreatedAt)
+	return rw.t.sales.moveBack(a, at)
 }
 
 // fileRedemption puts a redemption into its sets and its time into its block's. A second

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"slices"
+	"sort"
 )
 
 // A program's policies for returns, and for points that are to be taken back but
@@ -100,7 +102,7 @@ func (sa *salesTxn) takeShare(s, purchase *sale, p *affectedAccount, at instant,
 		}
 		p.target = purchase.owes(from, p.share, p.program)
 	}
-	if err := sa.takeBack(p, s, from.PendingLot); err != nil {
+	if err := sa.takeBack(p, s, purchase, from); err != nil {
 		return err
 	}
 	before := from.Reversed
@@ -337,14 +339,14 @@ func (unusedRules) onDay(string) int       { return 0 }
 func (unusedRules) inLife(string) ruleLife { return ruleLife{} }
 
 // takeBack takes an affected account's target for a return: pending points of its purchase
-// first, then available ones in the order of every debit. Points that are not
-// there are the Shortfall, which the purchase's next return asks for again (Clamp),
-// or become a debt (Debt).
-func (sa *salesTxn) takeBack(p *affectedAccount, s *sale, pending []pendingRef) error {
+// first, then what is left of its available ones, then others in the order of every debit
+// (contract §31). Points that are not there are the Shortfall, which the purchase's next
+// return asks for again (Clamp), or become a debt (Debt). from is the purchase's share.
+func (sa *salesTxn) takeBack(p *affectedAccount, s, purchase *sale, from *saleShare) error {
 	a := p.account
 	m := &movement{Category: categoryReturn, Transaction: s.ID, CreatedAt: s.CreatedAt}
 	rest := p.target
-	for _, ref := range pending {
+	for _, ref := range from.PendingLot {
 		l, err := sa.t.points.lot(a, partPending, &lot{Seq: ref.Seq, AvailFrom: ref.AvailFrom})
 		if err != nil {
 			return err
@@ -364,7 +366,14 @@ func (sa *salesTxn) takeBack(p *affectedAccount, s *sale, pending []pendingRef) 
 		}
 	}
 	fromLots := min(rest, max(a.Balance, 0))
-	uses, err := sa.t.points.consume(a, fromLots)
+	var own []*lot
+	if purchase != nil && 0 < fromLots && fromLots < a.Balance {
+		var err error
+		if own, err = sa.earnedLots(a, purchase, from); err != nil {
+			return err
+		}
+	}
+	uses, err := sa.t.points.consume(a, fromLots, own...)
 	if err != nil {
 		return err
 	}
@@ -385,4 +394,81 @@ func (sa *salesTxn) takeBack(p *affectedAccount, s *sale, pending []pendingRef) 
 	}
 	m.Amount = -p.share.Reversed
 	return sa.t.points.record(a, m)
+}
+
+// earnedLots returns the available lots of an account that a purchase made, in the order of every
+// debit. v is the purchase's share in the account's program.
+func (sa *salesTxn) earnedLots(a *account, purchase *sale, v *saleShare) (list []*lot, err error) {
+	pt := &sa.t.points
+	if a.LotsApart { // there may be many: find the credits first
+		credits, ok, err := sa.creditsOf(purchase, v)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range credits {
+			l, err := pt.lot(a, partLot, &lot{Seq: m.Seq, Expires: m.Expires})
+			if err != nil {
+				return nil, err
+			}
+			if l != nil {
+				list = append(list, l)
+			}
+		}
+		if ok {
+			slices.SortFunc(list, byExpiry)
+			return list, nil
+		}
+		list = nil
+	}
+	var seqs []uint64
+	for l, err := range pt.lots(a, partLot) {
+		if err != nil {
+			return nil, err
+		}
+		list, seqs = append(list, l), append(seqs, l.Seq)
+	}
+	warm(sa.t.Tx, seqs, pt.movementKey)
+	var failed error
+	list = slices.DeleteFunc(list, func(l *lot) bool {
+		credit, err := pt.movement(l.Seq)
+		failed = cmp.Or(failed, err)
+		return err != nil || credit.Transaction != purchase.ID
+	})
+	return list, failed
+}
+
+// creditsOf returns the credits of what a purchase earned in a program. They were written when the
+// purchase came, so a binary search finds them, by the moments at which movements were written. ok
+// is false if it does not, as where the clock was set back.
+func (sa *salesTxn) creditsOf(purchase *sale, v *saleShare) (list []*movement, ok bool, err error) {
+	n, err := sa.t.count()
+	if err != nil {
+		return nil, false, err
+	}
+	var failed error
+	written := func(m *movement) instant {
+		if m.Transaction != (id{}) {
+			return m.Transaction.madeAt()
+		}
+		return m.CreatedAt
+	}
+	first := sort.Search(int(n.Movements), func(i int) bool {
+		m, err := sa.t.points.movement(uint64(i) + 1)
+		failed = cmp.Or(failed, err)
+		return err != nil || written(m) >= purchase.ID.madeAt()
+	})
+	var sum decimal
+	for seq := uint64(first) + 1; failed == nil && seq <= n.Movements && sum < v.Earned; seq++ {
+		m, err := sa.t.points.movement(seq)
+		if err != nil {
+			return nil, false, err
+		}
+		if m.Transaction == purchase.ID && m.Program == v.Program && m.isEarned() {
+			list = append(list, m)
+			sum += m.Amount
+		} else if written(m) > purchase.ID.madeAt() {
+			break
+		}
+	}
+	return list, sum == v.Earned, failed
 }

@@ -441,3 +441,56 @@ func TestReturnTotals(t *testing.T) {
 	s.bring(mugs, "20")
 	wantTotals("-4.9999 1 3 9", "the money too")
 }
+
+// TestReturnLots: what is bought and returned is as if it had not been (contract §31). Lots are in
+// the account's record or apart, and where the clock was set back no search finds the purchase's
+// credits.
+func TestReturnLots(t *testing.T) {
+	t.Parallel()
+	for _, inline := range []int{0, 1, 32} {
+		for _, back := range []time.Duration{0, time.Hour} {
+			s := newShop(t, setup{program: `"expiry":{"months":12},"rules":[` + tenth + `,{"key":"b","name":"b","points":3,"expiresInDays":3}]`})
+			s.engine.sizes.inline.lots = inline
+			ana, gone := s.customer("ana"), s.customer("gone")
+			s.add(ana, "1000", s.clock.add(2*oneDay))
+			s.add(ana, "7", s.clock.add(4*oneDay))
+			s.buy(ana, "100")
+			s.pass(time.Minute - back)
+			of := pick(rand.New(rand.NewPCG(uint64(inline), uint64(back))), ana, gone)
+			sold := s.buy(of, "10000")
+			s.pass(time.Minute)
+			s.buy(ana, "50")
+			s.merged(ana, gone)
+			with := s.standing(ana).Expiring
+			for _, total := range []string{"1234.56", "8765.44"} {
+				_, err := s.sell(newSale{Type: typeReturn, Customer: ana, Total: dec(total), Original: &sold.ID})
+				s.ok(err)
+			}
+			var want []expiring // without what the purchase gave
+			for _, sum := range with {
+				if at := sold.CreatedAt; sum.ExpiresAt == at.add(3*oneDay) || sum.Amount == dec("1000") && sum.ExpiresAt > at.add(3*oneDay) {
+					continue
+				}
+				want = append(want, sum)
+			}
+			same(t, fmt.Sprintf("%d lots in the record, clock back by %v", inline, back), s.standing(ana).Expiring, want)
+			same(t, "what was left", len(want), 6)
+			s.verified()
+		}
+	}
+}
+
+// TestReturnSpent: what was spent of a purchase's points comes from the other lots, soonest first.
+func TestReturnSpent(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: `"expiry":{"months":12},"rules":[` + tenth + `]`})
+	ana := s.customer("ana")
+	sold := s.buy(ana, "1000")
+	_, err := s.deduct(ana, "60")
+	s.ok(err)
+	s.add(ana, "30", s.clock.add(2*oneDay))
+	s.add(ana, "50", s.clock.add(3*oneDay))
+	s.bring(sold, "1000") // 100: 40 of its own, 30 and 30 of the others
+	same(t, "left", s.standing(ana).Expiring, []expiring{{dec("20"), s.clock.add(3 * oneDay)}})
+	s.verified()
+}

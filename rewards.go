@@ -238,7 +238,7 @@ func (rw *rewardsTxn) redeem(customerID, productID id, comment string, expected 
 	if err != nil {
 		return nil, err
 	}
-	rw.t.points.redeemed(a)
+	rw.t.points.redeemed(a, rw.t.now) // also if it cost nothing
 	return x, rw.t.points.saveAccount(a)
 }
 
@@ -452,7 +452,7 @@ func (rw *rewardsTxn) undoRedemption(c *customer, x *redemption) error {
 		if err != nil {
 			return err
 		}
-		if err := rw.t.points.giveBack(a, debit.Uses, &movement{Redemption: x.ID, Comment: x.Comment}); err != nil {
+		if err := rw.t.points.giveBack(a, debit, debit.Uses, &movement{Redemption: x.ID, Comment: x.Comment}); err != nil {
 			return err
 		}
 	}

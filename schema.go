@@ -19,6 +19,8 @@ import (
 //
 //	12  payments with points: sales, tallies; holds: tables, accounts, movements; labels of sales;
 //	    versions of the configuration
+//	13  accounts whose points lapse without activity: every debit of category Redemption is one, and
+//	    when a period ended
 //
 // A change of a key, a record or a size comes with the next version:
 //
@@ -26,7 +28,7 @@ import (
 //   - go test -run 'TestSchemaFiles|TestLayout' -update . then adds files of the new version
 //     to testdata/files, and writes testdata/layout.txt anew. The tests compare it with what
 //     is written, and migrate the files of the versions before, which stay.
-const schemaVersion = 12
+const schemaVersion = 13
 
 // firstReleased is the first version that was released.
 const firstReleased = 11
@@ -41,36 +43,64 @@ type migration func(tx Tx, part uint32, from key) (next key, err error)
 
 // theMigrations lists the migrations from each released version to the next, the last one
 // to schemaVersion. So there are as many as versions before this one that can be opened.
-func theMigrations() []migration { return []migration{firstVersions} }
+func theMigrations() []migration { return []migration{firstVersions, moreActivity} }
 
 // firstVersions is the migration to version 12, which adds optional fields and tables. What version
 // 11 wrote is as this one would have written it, but that the configuration has no version yet: it
 // becomes the first one. Where tiers can fall all customers are recounted.
 func firstVersions(tx Tx, part uint32, _ key) (key, error) {
-	if part == 0 {
-		return nil, nil
+	k, raw, err := storedConfig(tx, part)
+	if err == nil && raw != nil {
+		raw, err = recountIf(tx, part, raw, `"window":"Rolling"`) // accounts note when their tiers fall
 	}
-	k := newKey('o').byte('c').u32(part)
-	raw, ok, err := tx.Get(k)
-	if err != nil || !ok {
+	if err != nil || raw == nil {
 		return nil, err
 	}
-	if len(raw) == 0 || raw[0] != '{' {
-		return nil, unreadable(k)
-	}
-	first := `{"version":1,`
-	if bytes.Contains(raw, []byte(`"window":"Rolling"`)) && !bytes.Contains(raw, []byte(`"recount":true`)) {
-		first += `"recount":true,` // accounts note when their tiers fall
-		if err := startRecount(tx, part); err != nil {
-			return nil, err
-		}
-	}
-	raw = slices.Concat([]byte(first), raw[1:])
+	raw = slices.Concat([]byte(`{"version":1,`), raw[1:])
 	v := configVersion{By: creator{Type: bySystem}, Packed: deflated(raw)}
 	if err := tx.Put(versionKey(part, 1), appendRecord(nil, &v)); err != nil {
 		return nil, err
 	}
 	return nil, tx.Put(k, raw)
+}
+
+// moreActivity is the migration to version 13. Where points lapse without activity all customers
+// are recounted, so that each debit of category Redemption is one. The rest are optional fields.
+func moreActivity(tx Tx, part uint32, _ key) (key, error) {
+	k, raw, err := storedConfig(tx, part)
+	if err != nil || raw == nil {
+		return nil, err
+	}
+	if raw, err = recountIf(tx, part, raw, `"inactiveMonths":`); err != nil {
+		return nil, err
+	}
+	return nil, tx.Put(k, raw)
+}
+
+// storedConfig returns the configuration of an organization, as it is stored; nil in part 0, and
+// where there is none.
+func storedConfig(tx Tx, part uint32) (k key, raw []byte, err error) {
+	if part == 0 {
+		return nil, nil, nil
+	}
+	k = newKey('o').byte('c').u32(part)
+	raw, ok, err := tx.Get(k)
+	if err != nil || !ok {
+		return k, nil, err
+	}
+	if len(raw) == 0 || raw[0] != '{' {
+		return k, nil, unreadable(k)
+	}
+	return k, raw, nil
+}
+
+// recountIf begins a recount of an organization whose configuration contains a text, unless one is
+// under way, and returns the configuration that says so.
+func recountIf(tx Tx, part uint32, raw []byte, contains string) ([]byte, error) {
+	if !bytes.Contains(raw, []byte(contains)) || bytes.Contains(raw, []byte(`"recount":true`)) {
+		return raw, nil
+	}
+	return slices.Concat([]byte(`{"recount":true,`), raw[1:]), startRecount(tx, part)
 }
 
 // A schemaError says that a file has another schema than this sello's.

@@ -28,12 +28,35 @@ func (sa *salesTxn) undo(c *customer, purchase *sale, list []affectedAccount) (e
 			return err
 		}
 	}
+	if err := sa.unpay(c, purchase, list); err != nil {
+		return err
+	}
 	if c.Purchases == 0 {
 		c.LastSaleAt = 0
 	} else if purchase.CreatedAt >= c.LastSaleAt {
 		c.LastSaleAt, err = sa.lastStanding(c, nil)
 	}
 	return err
+}
+
+// unpay takes the points that paid for a purchase out of what their account's customer was active by.
+func (sa *salesTxn) unpay(c *customer, purchase *sale, list []affectedAccount) error {
+	y := purchase.Payment
+	if y == nil {
+		return nil
+	}
+	a, err := sa.accountOf(c, sa.t.cfg.programNumber(y.Program), list)
+	if err != nil || a.Idle.Months == 0 {
+		return err
+	}
+	debit, err := sa.t.points.movement(y.Movement)
+	if err != nil {
+		return err
+	}
+	if err := sa.t.giver.undoSpending(a, debit.CreatedAt); err != nil {
+		return err
+	}
+	return sa.saveOther(a, list)
 }
 
 // moveBack moves the end of an account's period of activity back to what the last activity gives,

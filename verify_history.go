@@ -118,7 +118,8 @@ func (x *redeemed) begin(known trail) {
 type idleAgain struct {
 	credits  []instant // moments of what came, or became available; only where accounts lapse
 	latest   instant   // anything that can have begun a new period
-	standing []instant // redemptions that are not cancelled
+	standing []instant // debits of category Redemption that were not undone
+	back     *movement // the last that gave points back
 }
 
 func (i *idleAgain) join(o idleAgain) {

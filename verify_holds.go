@@ -143,7 +143,5 @@ func (v *verifier) holdEnded(h *heldAgain, what subject) {
 			break
 		}
 	}
-	if !slices.ContainsFunc(h.ended.Uses, func(u use) bool { return !u.comesBack(h.ended.CreatedAt) }) { // an Expiration follows
-		equal(v, what, ": saldo", h.Balance, h.balance)
-	}
+	equal(v, what, ": saldo", h.Balance, h.balance)
 }

@@ -17,14 +17,26 @@ func (r *replayer) countIdle(m *movement, h *saleHistory) {
 	if m.Amount > 0 && r.account.program.inactiveMonths() > 0 {
 		r.idle.credits = append(r.idle.credits, m.CreatedAt, m.AvailFrom)
 	}
-	if m.Category == categoryExpiration {
+	if m.Category == categoryRedemption && m.Amount < 0 && m.Redemption == (id{}) {
+		if s := h.find(m.Transaction); s == nil || s.stands() {
+			r.idle.standing = append(r.idle.standing, m.CreatedAt)
+		}
+	}
+	switch {
+	case m.isGiveBack() || m.Category == categoryRelease:
+		r.idle.back = m
+	case m.Category == categoryExpiration && r.idle.cameBack(m):
+		if held := r.v.holds[r.idle.back.Hold]; held != nil {
+			held.balance = m.Balance
+		}
+	case m.Category == categoryExpiration:
 		r.lapsed(m, h)
 	}
 }
 
-// redeemed counts a redemption.
+// redeemed counts a redemption that took points.
 func (i *idleAgain) redeemed(x *redemption) {
-	if x.CancelledAt == 0 && x.Gift == (gift{}) {
+	if x.CancelledAt == 0 {
 		i.standing = append(i.standing, x.CreatedAt)
 	}
 }
@@ -48,6 +60,14 @@ func (r *replayer) lapsed(m *movement, h *saleHistory) {
 	if active > 0 && m.CreatedAt < r.v.txn.points.idleEnd(&least, active) {
 		r.v.problem("%v: el movimiento %s vence puntos por inactividad, y no la hubo", r.what, m.id())
 	}
+}
+
+// cameBack reports whether all that an Expiration took had just come back, from a hold or by a
+// refund, which may be dated earlier: then it lapsed at once.
+func (i *idleAgain) cameBack(m *movement) bool {
+	return i.back != nil && (i.back.CreatedAt == m.CreatedAt || i.back.isGiveBack()) && !slices.ContainsFunc(m.Uses, func(u use) bool {
+		return !slices.ContainsFunc(i.back.Uses, func(o use) bool { return o.Seq == u.Seq })
+	})
 }
 
 func (r *replayer) isDayEnd(at instant) bool {

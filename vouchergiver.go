@@ -13,6 +13,10 @@ type voucherGiver interface {
 
 	// stands reports whether a voucher that was given is not cancelled.
 	stands(given givenVoucher) (bool, error)
+
+	// undoSpending takes a debit of a moment, which was undone, out of what keeps an account's points
+	// from lapsing (idle.go).
+	undoSpending(a *account, at instant) error
 }
 
 // A givenVoucher is a voucher that a sale gave, or one that a rule could not give.
