@@ -93,6 +93,7 @@ const (
 	auditSessionEnded         = "session.ended"
 	auditSessionRefused       = "session.refused"
 	auditSessionProved        = "session.proved"
+	auditSegmentGiven         = "segment.given"
 )
 
 // auditActions lists them all.
@@ -101,7 +102,7 @@ var auditActions = []string{
 	auditCustomerUpdated, auditCustomerMerged, auditCustomerErased, auditRedemptionCancelled, auditClockAccepted,
 	auditWebhookSecret, auditWebhookResumed, auditWebhookReplayed, auditWebhookTested, auditDataExported, auditBackupStarted,
 	auditUserInvited, auditUserUninvited, auditUserJoined, auditUserChanged, auditUserRemoved, auditUserReset,
-	auditSessionStarted, auditSessionEnded, auditSessionRefused, auditSessionProved,
+	auditSessionStarted, auditSessionEnded, auditSessionRefused, auditSessionProved, auditSegmentGiven,
 }
 
 // auditSources are where those came from who made an entry, by their type. What is done

@@ -343,7 +343,8 @@ func TestGiftsAndRecords(t *testing.T) {
 	})
 }
 
-// TestGiftsOfReturns: a return in part cancels a voucher that what is left would not have brought.
+// TestGiftsOfReturns: a return in part cancels a voucher that what is left would not have brought, and
+// names it. No other return does (contract §31).
 func TestGiftsOfReturns(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{program: `"rules":[` + onePer1 + `,{"key":"big","name":"Big","minAmount":50,"reward":"pan"},{"key":"three","name":"Three","skus":["T"],"minQuantity":3,"reward":"pan"}]`,
@@ -353,10 +354,10 @@ func TestGiftsOfReturns(t *testing.T) {
 	for range 3 {
 		sold := s.buy(ana, "10")
 		s.wantGiven(sold, "Café Issued")
-		s.bring(sold, "9.99")
+		s.wantGiven(s.bring(sold, "9.99"), "Café Cancelled")
 		s.wantGiven(sold, "Café Cancelled")
 		s.wantBalance(ana, "1", "nine of ten went back")
-		s.bring(sold, "0.01")
+		s.wantGiven(s.bring(sold, "0.01"))
 		s.wantBalance(ana, "0", "and the tenth")
 	}
 	sold := s.buy(ana, "15")
@@ -367,10 +368,13 @@ func TestGiftsOfReturns(t *testing.T) {
 	eva := s.customer("eva")
 	sold = s.buy(eva, "59")
 	s.wantGiven(sold, "Pan Issued", "Café Issued", "Café Issued", "Café Issued", "Café Issued", "Café Issued")
-	s.bring(sold, "9")
+	s.wantGiven(s.bring(sold, "9"))
 	s.wantGiven(sold, "Pan Issued", "Café Issued", "Café Issued", "Café Issued", "Café Issued", "Café Issued")
-	s.bring(sold, "1")
+	s.wantGiven(s.bring(sold, "1"), "Pan Cancelled", "Café Cancelled")
 	s.wantGiven(sold, "Pan Cancelled", "Café Cancelled", "Café Issued", "Café Issued", "Café Issued", "Café Issued")
+	s.verified()
+	s.wantGiven(s.bring(sold, "49"), "Café Cancelled", "Café Cancelled", "Café Cancelled", "Café Cancelled")
+	s.verified()
 
 	luz := s.customer("luz")
 	sold = s.buy(luz, "3", item{"T", dec("1"), dec("3")})

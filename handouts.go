@@ -224,8 +224,21 @@ func (step *handoutStep) give(t *txn) (more bool, err error) {
 	}
 	if h.After = step.next; step.next == 0 {
 		h.Ended = t.now
+		if err := h.audit(t); err != nil {
+			return false, err
+		}
 	}
 	return h.Ended == 0, t.put(orgKey('Q', t.org), h)
+}
+
+// audit notes what a handout gave in all.
+func (h *handout) audit(t *txn) error {
+	sum, _ := h.times(h.Given)
+	list := []change{{"amount", nil, h.Points}, {"customers", nil, h.Given}, {"total", nil, sum}, {"category", nil, h.Category}}
+	if p := t.cfg.programNumber(h.Program); p != nil && len(t.cfg.Programs) > 1 {
+		list = append(list, change{"program", nil, p.Key})
+	}
+	return t.audit.note(auditSegmentGiven, h.Segment.String(), list)
 }
 
 // giveTo gives one customer its points, and counts it.
@@ -248,8 +261,7 @@ func (h *handout) giveTo(t *txn, cust id, s *segment, p *program) error {
 }
 
 // credit reports whether the customer has the points of the handout: those who are not active, who
-// would have more points than there can be, or for whom the maker's purse has none any more have
-// not.
+// would have more points than there can be, or who are more than were counted have not.
 func (h *handout) credit(t *txn, c *customer, p *program) (given bool, err error) {
 	family, err := t.merges.idsOf(c.ID)
 	if err != nil {
@@ -265,34 +277,17 @@ func (h *handout) credit(t *txn, c *customer, p *program) (given bool, err error
 		}
 	}
 	in := h.asked(c.ID, p)
-	if c.Status != statusActive || h.Expires != 0 && h.Expires <= t.now {
+	if c.Status != statusActive || h.Expires != 0 && h.Expires <= t.now || h.Given >= h.Counted {
 		return false, nil
 	}
 	a, err := t.points.account(c, p)
 	if err != nil || !a.takes(h.Points) {
 		return false, err
 	}
-	if h.Given >= h.Counted {
-		if has, err := h.spend(t); !has || err != nil {
-			return false, err
-		}
-	}
 	if err := t.points.credit(a, in.movement()); err != nil {
 		return false, err
 	}
 	return true, t.points.saveAccount(a)
-}
-
-// spend reports whether the maker may give points to one more customer than were counted.
-func (h *handout) spend(t *txn) (has bool, err error) {
-	b, err := t.keys.budget()
-	if err == nil {
-		err = t.keys.spend(b, h.Points)
-	}
-	if errors.Is(err, newError(codePointsBudgetExceeded)) || errors.Is(err, errNotMember) {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 // countKept is how long a count of a segment is good.

@@ -40,10 +40,10 @@ func customerForms() []panelForm {
 	return []panelForm{
 		{path: "/panel/clientes/nuevo", need: "customers:write", from: "/panel/clientes/nuevo", members: enrolMembers, handle: enrolNew, action: "customer.created", done: toOne},
 		{path: one + "/editar", need: "customers:edit", from: one + "/editar", members: patch, handle: patchCustomer, done: back},
-		{path: one + "/puntos/dar", need: "points:write", from: one + "/puntos", members: byHand, handle: addPoints, action: "points.added", about: "customerId", done: back},
-		{path: one + "/puntos/quitar", need: "points:write", from: one + "/puntos", members: byHand[:3], handle: deductPoints, action: "points.deducted", about: "customerId", done: back},
+		{path: one + "/puntos/dar", need: "points:write", from: one + "/puntos", members: byHand, handle: addPoints, action: "points.added", about: "customerId", shows: shownOfPoints, done: back},
+		{path: one + "/puntos/quitar", need: "points:write", from: one + "/puntos", members: byHand[:3], handle: deductPoints, action: "points.deducted", about: "customerId", shows: shownOfPoints, done: back},
 		{path: one + "/retenciones/{holdId}/liberar", need: "points:write", from: one, handle: releaseShown, action: "points.released", about: "customerId", done: back},
-		{path: one + "/unir", need: "customers:erase", from: one + "/unir", members: []formMember{{name: "from"}}, handle: mergeCustomers, done: back},
+		{path: one + "/unir", need: "customers:erase", from: one + "/unir", members: []formMember{{name: "from"}}, handle: mergeCustomers, shows: shownOfMerge, done: back},
 		{path: one + "/borrar", need: "customers:erase", from: one + "/borrar", members: []formMember{{name: "confirm"}}, handle: eraseCustomer, done: back},
 	}
 }

@@ -21,9 +21,6 @@ import (
 // codeConfigChanged says that the form was made from another configuration than there is.
 var codeConfigChanged = errorCode{"configuration_changed", http.StatusConflict, "La configuración cambió desde que se abrió el formulario"}
 
-// reviewedField is the digest of the fields that were reviewed.
-const reviewedField = "_reviewed"
-
 // reviewedForms are the forms of a place that change the configuration: each is reviewed before
 // it does, and then needs the password. A form that says what it needs has no fields but those
 // of that part of the configuration.
@@ -40,19 +37,6 @@ func reviewFirst(v *panelRequest) {
 	if sent, _ := v.posted.get(reviewedField); !asked && sent != postedDigest(v.posted) {
 		v.posted = append(v.posted, pair{reviewField, "1"})
 	}
-}
-
-// postedDigest stands for the fields of a form, but those that are blank or in every form.
-func postedDigest(posted object) string {
-	var fields []string
-	for _, p := range posted {
-		if p.value != "" && !slices.Contains([]string{tokenField, orgField, reviewField, reviewedField}, p.name) {
-			fields = append(fields, p.name+"\x00"+p.value)
-		}
-	}
-	slices.Sort(fields)
-	sum := sha256.Sum256([]byte(strings.Join(fields, "\x01")))
-	return hex.EncodeToString(sum[:12])
 }
 
 // stampOf is the ETag of a configuration: another one says that somebody has changed it.

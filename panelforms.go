@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,9 +59,15 @@ func (v *panelRequest) submit(f *panelForm) error {
 		return v.refused()
 	}
 	if _, review := v.posted.get(reviewField); review {
-		return v.review(f, act)
+		return v.review(f, act, nil)
+	}
+	if !v.isAsReviewed(f) {
+		return v.review(f, act, newError(codeShownChanged))
 	}
 	given, err := v.commit(f, req, act)
+	if errors.Is(err, newError(codeShownChanged)) {
+		return v.review(f, act, newError(codeShownChanged))
+	}
 	if err != nil {
 		v.faults = append(v.faults, allFaults(err)...)
 		return v.refused()
@@ -315,6 +323,9 @@ func (v *panelRequest) commit(f *panelForm, req *request, act action) (givenAnsw
 		if err != nil {
 			return givenAnswer{}, err
 		}
+		if !done.replayed && !v.isAsShown(f, done.value) {
+			return givenAnswer{}, newError(codeShownChanged)
+		}
 		made := madeID(done.body)
 		if !done.replayed && f.action != "" {
 			if err := t.audit.note(f.action, cmp.Or(v.r.PathValue(f.about), made), movedBy(done.value)); err != nil {
@@ -339,7 +350,7 @@ func (v *panelRequest) commit(f *panelForm, req *request, act action) (givenAnsw
 }
 
 // movedBy is what the audit log keeps of points that were moved by hand: how many, and of which
-// program; of a whole segment's, to how many customers.
+// program.
 func movedBy(value any) []change {
 	moved := func(amount decimal, program id) []change {
 		return []change{{"amount", nil, amount}, {"loyaltyProgramId", nil, program}}
@@ -347,16 +358,87 @@ func movedBy(value any) []change {
 	switch shape := bodyIn(value).(type) {
 	case movementShape:
 		return moved(shape.Amount, shape.LoyaltyProgramID)
-	case interface{ audited() []change }:
-		return shape.audited()
 	case holdShape:
 		return moved(shape.Amount, shape.LoyaltyProgramID)
 	}
 	return nil
 }
 
-// review rehearses the action of a form and shows the form's page with what it would do.
-func (v *panelRequest) review(f *panelForm, act action) error {
+// codeShownChanged says that the form's page showed something else than what would be done.
+var codeShownChanged = errorCode{"shown_changed", http.StatusConflict, ""}
+
+// A form that says what it would do is confirmed as it was shown, or nothing is done (contract §31).
+// Its page has two digests in reviewedField: of the fields that were reviewed, and of what they
+// would do. The first is compared when the form comes, the second in its transaction.
+
+// postedDigest stands for the fields of a form, but those that are blank or in every form.
+func postedDigest(posted object) string {
+	var fields []string
+	for _, p := range posted {
+		if p.value != "" && !slices.Contains([]string{tokenField, orgField, reviewField, reviewedField}, p.name) {
+			fields = append(fields, p.name+"\x00"+p.value)
+		}
+	}
+	slices.Sort(fields)
+	sum := sha256.Sum256([]byte(strings.Join(fields, "\x01")))
+	return hex.EncodeToString(sum[:12])
+}
+
+// shownDigest stands for what the page of a form shows of what was done in its rehearsal.
+func (f *panelForm) shownDigest(done any) string {
+	text, err := json.Marshal(f.shows(bodyIn(done)))
+	if err != nil { // no shape fails
+		panic(err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:12])
+}
+
+// shownOfPoints is what the page of points by hand shows of a movement.
+func shownOfPoints(done any) any {
+	m := done.(movementShape)
+	return []any{m.LoyaltyProgramID, m.Amount, m.Balance}
+}
+
+// shownOfMerge is what the page of a merge shows of the customer that it makes.
+func shownOfMerge(done any) any {
+	m := done.(mergedShape)
+	return []any{m.Name, m.Email, m.PhoneNumber, m.ExternalID, m.Programs, m.TransactionsCount, m.TotalSpent, m.Dropped}
+}
+
+// shownOfReturn is what the page of a return shows of it.
+func shownOfReturn(done any) any {
+	s := done.(saleShape)
+	list := []any{s.TotalAmount, s.PointsReversed, s.PointsShortfall, s.AmountDue, s.Balance}
+	for _, p := range s.Programs.Others {
+		list = append(list, p.PointsReversed, p.PointsShortfall, p.Balance)
+	}
+	if y := s.Payment; y != nil {
+		list = append(list, y.Points, y.Amount, y.PointsExpired)
+	}
+	for _, x := range s.Redemptions {
+		list = append(list, x.ID, x.Status)
+	}
+	return list
+}
+
+// isAsReviewed reports whether a form has the fields that were reviewed, if they were.
+func (v *panelRequest) isAsReviewed(f *panelForm) bool {
+	sent, reviewed := v.posted.get(reviewedField)
+	fields, _, _ := strings.Cut(sent, ".")
+	return f.shows == nil || !reviewed && !f.proof || fields == postedDigest(v.posted)
+}
+
+// isAsShown reports whether a form does what its page showed, if it did.
+func (v *panelRequest) isAsShown(f *panelForm, done any) bool {
+	sent, reviewed := v.posted.get(reviewedField)
+	_, shown, _ := strings.Cut(sent, ".")
+	return f.shows == nil || !reviewed || shown == f.shownDigest(done)
+}
+
+// review rehearses the action of a form and shows the form's page with what it would do. If it was
+// to be done and is not, why says so.
+func (v *panelRequest) review(f *panelForm, act action, why *apiError) error {
 	done, err := rehearse(v.context(), v.api.engine, v.member.org, v.request.now, func(t *txn) (any, error) {
 		if err := v.writesAs(t); err != nil {
 			return nil, err
@@ -374,7 +456,14 @@ func (v *panelRequest) review(f *panelForm, act action) error {
 		return v.refused()
 	}
 	v.reviewed = bodyIn(done)
-	v.posted = slices.DeleteFunc(v.posted, func(p pair) bool { return p.name == reviewField })
+	v.drop(reviewField)
+	if f.shows != nil {
+		v.confirms = postedDigest(v.posted) + "." + f.shownDigest(done)
+	}
+	if why != nil {
+		v.faults = append(v.faults, why)
+		return v.refused()
+	}
 	return v.showAgain()
 }
 

@@ -55,7 +55,7 @@ var giftTexts = panelTexts{
 	"gift.would":     {"Ganaría un vale de «%s»", "It would earn a voucher for “%s”"},
 	"gift.missed":    {"«%s» no pudo dar su vale: %s", "“%s” could not give its voucher: %s"},
 	"gift.Issued":    {"Su vale de «%s» (%s) sigue vigente", "Its voucher for “%s” (%s) stands"},
-	"gift.Cancelled": {"Su vale de «%s» (%s) se canceló", "Its voucher for “%s” (%s) was cancelled"},
+	"gift.Cancelled": {"Su vale de «%s» (%s) se canceló: el código ya no vale", "Its voucher for “%s” (%s) was cancelled: the code is void"},
 	"gift.Used":      {"Su vale de «%s» (%s) ya se había usado", "Its voucher for “%s” (%s) had been used"},
 	"gift.Expired":   {"Su vale de «%s» (%s) ya había vencido", "Its voucher for “%s” (%s) had expired"},
 	"gift.voucher":   {"un vale", "a voucher"},

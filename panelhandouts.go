@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net/http"
 	"strconv"
 )
 
@@ -20,20 +19,17 @@ func handoutPages() []panelPage {
 func handoutForms() []panelForm {
 	return []panelForm{{
 		path: handoutPath, need: "points:write", from: handoutPath, proof: true, handle: giveToSegment, prepare: countForForm,
-		members: []formMember{{name: "amount", kind: amountMember}, {name: "category"}, {name: "comment", must: true}, {name: "expiresAt"}, {name: "loyaltyProgramId"}, {name: countedField}, {name: sumField}},
-		action:  "segment.given", about: "segmentId",
+		members: []formMember{{name: "amount", kind: amountMember}, {name: "category"}, {name: "comment", must: true}, {name: "expiresAt"}, {name: "loyaltyProgramId"}, {name: countedField}},
+		shows: func(done any) any {
+			h := done.(*handoutShape)
+			return []any{h.Segment, h.Program, h.Points, h.Counted, h.Sum, h.Category, h.Expires}
+		},
 		done: func(v *panelRequest, _ string) string { return v.r.URL.EscapedPath() },
 	}}
 }
 
-// How many customers and points the review said: nobody confirms others.
-const (
-	countedField = "customers"
-	sumField     = "sum"
-)
-
-// codeCountChanged says that these are others now.
-var codeCountChanged = errorCode{"count_changed", http.StatusConflict, ""}
+// countedField is how many customers the server counts when the form comes.
+const countedField = "customers"
 
 // categoryCampaign is the category that the form offers first.
 const categoryCampaign = "Campaign"
@@ -46,7 +42,6 @@ func giveToSegment(r *request) action {
 	}
 	text, _ := r.fields.text(countedField, 20)
 	counted, _ := strconv.ParseUint(text, 10, 64)
-	sum, reviewed := r.fields.text(sumField, 20)
 	return func(t *txn) (any, error) {
 		s := t.cfg.segment(r.pathID("segmentId"))
 		if s == nil {
@@ -63,11 +58,7 @@ func giveToSegment(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		shape := newHandoutShape(t.cfg, h)
-		if reviewed && sum != shape.Sum.String() {
-			return nil, newError(codeCountChanged)
-		}
-		return shape, nil
+		return newHandoutShape(t.cfg, h), nil
 	}
 }
 
@@ -95,15 +86,6 @@ func newHandoutShape(cfg *config, h *handout) *handoutShape {
 	return shape
 }
 
-// audited is what the audit log keeps of a handout: what was confirmed.
-func (h *handoutShape) audited() []change {
-	list := []change{{"amount", nil, h.Points}, {"customers", nil, h.Counted}, {"total", nil, h.Sum}, {"category", nil, h.Category}}
-	if h.Program != "" {
-		list = append(list, change{"program", nil, h.Program})
-	}
-	return list
-}
-
 // countedAtOnce is how many pages of walkedAtOnce customers one request looks at.
 const countedAtOnce = 20
 
@@ -125,23 +107,23 @@ func (v *panelRequest) countSegment() (c segmentCount, err error) {
 	return c, err
 }
 
-// countForForm puts the number of customers into the form that was sent. What is confirmed is what
-// the review said, or the form has to be reviewed again.
+// countForForm puts the number of customers into the form that was sent. It counts them anew:
+// what is reviewed and confirmed is no count from before.
 func countForForm(v *panelRequest) {
-	c, err := v.countSegment()
+	c := segmentCount{}
+	var err error
+	if s := v.cfg.segment(pathIDOf(v.r, "segmentId")); s != nil {
+		for !c.Done && err == nil {
+			err = v.fill(func(t *txn) error { return c.goOn(t, s) })
+		}
+	} else {
+		err = newError(codeSegmentNotFound)
+	}
 	if err != nil {
 		v.faults = append(v.faults, publicError(err))
-		return
 	}
-	now := strconv.FormatUint(c.Active, 10)
-	_, review := v.posted.get(reviewField)
-	if !c.Done || !review && (v.typedText(countedField) != now || v.typedText(sumField) == "") {
-		v.faults = append(v.faults, newError(codeCountChanged))
-	}
-	if v.drop(countedField); review {
-		v.drop(sumField)
-	}
-	v.posted = append(v.posted, pair{countedField, now})
+	v.drop(countedField)
+	v.posted = append(v.posted, pair{countedField, strconv.FormatUint(c.Active, 10)})
 }
 
 // A handoutView is the form that gives points to everybody in a segment.
@@ -245,7 +227,6 @@ var handoutTexts = panelTexts{
 	"action.segment.given":    {"Dio puntos a un segmento", "Gave points to a segment"},
 	"field.segment.amount":    {"Puntos para cada uno", "Points for each"},
 	"field.segment.program":   {"Programa", "Program"},
-	"error.count_changed":     {"Los clientes o los puntos no son los que se revisaron. Revisa otra vez.", "The customers or the points are not those that were reviewed. Review again."},
 	"error.handout_under_way": {"Ya se están dando puntos a un segmento. Espera a que termine.", "Points are being given to a segment already. Wait until that has ended."},
 	"error.handout_empty":     {"En el segmento no hay nadie que pueda recibir puntos.", "Nobody in the segment can get points."},
 }

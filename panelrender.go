@@ -268,6 +268,9 @@ func (f *pageData) Token() string { return f.request.token }
 // Reviewed is what the form would do that was sent to be rehearsed; nil: none was.
 func (f *pageData) Reviewed() any { return f.request.reviewed }
 
+// Confirms is the value of reviewedField.
+func (f *pageData) Confirms() string { return f.request.confirms }
+
 // Failed reports whether the page shows faults; Faults lists them, the first of each field.
 func (f *pageData) Failed() bool { return len(f.request.faults) > 0 }
 

@@ -82,6 +82,10 @@ type panelForm struct {
 	// prepare completes what was posted, before it is read.
 	prepare func(*panelRequest)
 
+	// shows returns what the form's page shows of what the form would do, when that is reviewed: of
+	// what its action returned. nil: it shows nothing of that.
+	shows func(done any) any
+
 	// done returns where a success leads, by the id of what the action returned.
 	done func(v *panelRequest, id string) string
 	// forms says that this page has forms: the way there brings their token, so that the page
@@ -134,6 +138,7 @@ type panelRequest struct {
 	labels   string // of the form that was sent
 	posted   object // the fields of the form that was sent; nil: none was
 	reviewed any    // what the form would do that was sent to be rehearsed; nil: none was
+	confirms string // what stands for that and for the fields of the form
 	token    string // of the forms of the page
 	kept     bool   // what was posted may be shown again: it has no password
 	leadsTo  string // the page that a page leads to, as its fillFunc found; "": it is shown
@@ -357,14 +362,16 @@ func bodyIn(v any) any {
 }
 
 // tokenField and orgField are in every form; tokenParam is the token in a query. A form with
-// reviewField is rehearsed, and its page shows what it would do. etagField is the ETag of
+// reviewField is rehearsed, and its page shows what it would do; what was reviewed is in
+// reviewedField. etagField is the ETag of
 // what a form changes.
 const (
-	tokenField  = "_token"
-	orgField    = "_org"
-	reviewField = "_review"
-	etagField   = "_etag"
-	tokenParam  = "f"
+	tokenField    = "_token"
+	orgField      = "_org"
+	reviewField   = "_review"
+	reviewedField = "_reviewed"
+	etagField     = "_etag"
+	tokenParam    = "f"
 )
 
 // readingField is the button that says how an ambiguous amount is read: "name=literal". The

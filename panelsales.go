@@ -26,7 +26,7 @@ func saleForms() []panelForm {
 	}
 	return []panelForm{
 		{path: "/panel/ventas/{transactionId}/devolucion", need: "transactions:return", from: "/panel/ventas/{transactionId}/devolucion", members: members, labels: "sale",
-			handle: registerTransaction, guard: ownSale, prepare: sumReturn, action: "transaction.returned", done: afterReturn},
+			handle: registerTransaction, guard: ownSale, prepare: sumReturn, action: "transaction.returned", shows: shownOfReturn, done: afterReturn},
 	}
 }
 

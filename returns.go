@@ -45,7 +45,7 @@ func (sa *salesTxn) takeReturn(c *customer, s *sale, original *id, list []affect
 			return nil, err
 		}
 		if purchase.whollyReturned() {
-			s.Vouchers, s.Given = purchase.Vouchers, purchase.Given
+			s.Vouchers = purchase.Vouchers
 			undone = !before
 		}
 		if undone {

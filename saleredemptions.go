@@ -4,7 +4,8 @@ import "slices"
 
 // A sale knows the vouchers that come back with it (contract §19). A purchase has the vouchers that
 // were used in it. A return that leaves nothing of its purchase has the vouchers that the purchase
-// had then.
+// had then. Of the vouchers that the purchase gave, a return has those that it cancelled (contract
+// §31), and if it leaves nothing, also those that were used or had expired.
 
 // mostVouchers is how many vouchers can be used in one purchase.
 const mostVouchers = 20
@@ -94,12 +95,23 @@ func (rw *rewardsTxn) takeVouchers(c *customer, s *sale, original *id, restore b
 		if given.Redemption == 0 || before {
 			continue
 		}
+		stood, err := rw.stands(given)
+		if err != nil {
+			return err
+		}
 		brought, err := rw.stillBrought(c, purchase, given)
 		if err == nil && (whole || !brought) {
 			err = rw.undoIf(c, given.Redemption, redemptionIssued)
 		}
 		if err != nil {
 			return err
+		}
+		stands, err := rw.stands(given)
+		if err != nil {
+			return err
+		}
+		if stood && (whole || !stands) {
+			s.Given = append(s.Given, given)
 		}
 	}
 	return nil

@@ -58,7 +58,7 @@ type sale struct {
 
 	Version uint64 // of the configuration that a purchase was sold under; 0: before reasons were kept (explanation.go)
 
-	Given []givenVoucher // vouchers that a purchase gave, or that a return of all of it found (gifts.go)
+	Given []givenVoucher // vouchers that a purchase gave, or what became of them by a return (saleredemptions.go)
 }
 
 // Tags of a sale's optional fields.

@@ -321,12 +321,27 @@ func (v *verifier) sales(family []*customer) (*saleHistory, error) {
 	return h, nil
 }
 
-// giftsOf checks the vouchers that a purchase gave, and that a return of all of it has them.
+// giftsOf checks the vouchers that a purchase gave, and that a return names no others: one of all of
+// it at least those that are not cancelled.
 func (v *verifier) giftsOf(h *saleHistory, s *soldSale) error {
 	what := subject{kind: "venta", id: s.ID}
 	if s.Type != typePurchase {
-		purchase := h.find(s.Previous)
-		if given := len(s.Given) > 0; given && (purchase == nil || !s.whole) || s.whole && !slices.Equal(s.Given, purchase.Given) {
+		var of []givenVoucher
+		if purchase := h.find(s.Previous); purchase != nil {
+			of = purchase.Given
+		}
+		wrong := slices.ContainsFunc(s.Given, func(given givenVoucher) bool { return !slices.Contains(of, given) })
+		for _, given := range of {
+			if !s.whole || given.Redemption == 0 || slices.Contains(s.Given, given) {
+				continue
+			}
+			x, err := get[redemption](v.txn.Tx, v.txn.rewards.redemptionKey(given.Redemption))
+			if err != nil {
+				return err
+			}
+			wrong = wrong || x == nil || x.CancelledAt == 0
+		}
+		if wrong {
 			v.problem("%v: no son los vales que dio su compra", what)
 		}
 		return nil

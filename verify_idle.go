@@ -111,6 +111,9 @@ func (r *replayer) compareIdle(a *account, h *saleHistory) error {
 	if end := a.Idle.End; end < pt.idleEnd(a, active) || end > most || !r.isDayEnd(end) {
 		v.problem("%v: vence por inactividad el %v, y debería ser entre %v y %v", r.what, end, pt.idleEnd(a, active), most)
 	}
+	if at := a.Idle.Ended; at != 0 && (at >= a.Idle.End || at > n.Latest || !r.isDayEnd(at)) {
+		v.problem("%v: ningún plazo sin actividad pudo terminar el %v", r.what, at)
+	}
 	if at := a.Idle.Renewed; at != 0 && (!slices.Contains(idle.credits, at) || a.Idle.End < pt.idleEnd(a, at)) {
 		v.problem("%v: sus puntos no pudieron empezar otro plazo el %v", r.what, at)
 	}
