@@ -234,6 +234,9 @@ func (report *verification) customersText() string {
 }
 
 func runBackup(ctx context.Context, c *invocation) error {
+	if !isPath(c.args[0]) {
+		return errAddress
+	}
 	path, err := filepath.Abs(c.args[0])
 	if err != nil {
 		return fmt.Errorf("el directorio actual: %w", err)

@@ -45,16 +45,16 @@ func runCopy(ctx context.Context, c *invocation) error {
 	c.db = cmp.Or(c.from, c.db)
 	to := *c
 	to.db = c.to
-	switch {
-	case c.to == "":
+	if c.to == "" {
 		return &usageError{"falta -to"}
-	case isDatabase(c.db) == isDatabase(c.to):
-		return &usageError{"sello copy va de un archivo a una base de datos o al revés: de archivo a archivo copia sello backup, de base de datos a base de datos, pg_dump"}
 	}
 	for flag, of := range map[string]*invocation{"from": c, "to": &to} {
 		if err := of.checkDatabase(); err != nil {
 			return &usageError{strings.Replace(err.Error(), "-db", "-"+flag, 1)}
 		}
+	}
+	if isDatabase(c.db) == isDatabase(c.to) {
+		return &usageError{"sello copy va de un archivo a una base de datos o al revés: de archivo a archivo copia sello backup, de base de datos a base de datos, pg_dump"}
 	}
 	for _, path := range []string{c.db, c.to} {
 		if _, used := overSocket(path); used {

@@ -6,8 +6,11 @@ import (
 	"iter"
 	"log/slog"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"sello/internal/disk"
 )
@@ -66,13 +69,42 @@ func isDatabase(db string) bool {
 	return strings.HasPrefix(db, "postgres://") || strings.HasPrefix(db, "postgresql://")
 }
 
+// What tells an address from a path, in any letter case: a parameter of libpq's, a scheme, or
+// user:password@ before any slash.
+var (
+	databaseParameter = regexp.MustCompile(`(?i)(?:host|hostaddr|password|dbname)\s*=`)
+	databaseMark      = regexp.MustCompile(`(?i)://|^\W*postgres(?:ql)?:|(?:^|//)[^/\\]*:[^/\\]*@`)
+)
+
+// mayBeDatabase reports whether a text may be meant as the address of a database, rightly written
+// or not: then it may hold a password.
+func mayBeDatabase(text string) bool {
+	return databaseParameter.MatchString(text) || databaseMark.MatchString(text)
+}
+
+// isPath reports whether what names a data file is a path on its face (contract §31). Nothing else
+// is made into a file, or shown. A blank or a quotation mark stands before an address that was
+// copied with it.
+func isPath(text string) bool {
+	first, _ := utf8.DecodeRuneInString(text)
+	return !mayBeDatabase(text) && first != '`' && !unicode.In(first, unicode.White_Space, unicode.Quotation_Mark, unicode.Cf)
+}
+
+// shownWord is a word of a command line as errors may show it. An address may stand behind a flag.
+func shownWord(word string) string {
+	if mayBeDatabase(word) || strings.Contains(strings.ToLower(word), "postgres") {
+		return "…"
+	}
+	return word
+}
+
 // databaseName returns what may be shown of a database's address: hosts, ports and the
 // name of the database, without user, password and parameters. ok is false if the address
 // cannot be read for certain. So is one with @ after the hosts: where a password has / or ?
-// unescaped, its beginning stands where a port does.
+// unescaped, its beginning stands where a port does. And so is one with parameters that no ? is before.
 func databaseName(address string) (name string, ok bool) {
 	u, err := url.Parse(address)
-	if err != nil || strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
+	if err != nil || strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") || databaseParameter.MatchString(u.Host+u.Path) {
 		return "", false
 	}
 	return "postgres://" + u.Host + u.EscapedPath(), true

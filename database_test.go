@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,6 +27,10 @@ func TestDatabaseName(t *testing.T) {
 		"postgres://ana:SECRETO/@db/sello":                           "",
 		"postgres://ana:SECRETO%@db/sello":                           "",
 		"postgres://ana:SECRETO@db:x/sello":                          "",
+		"postgres://db/sello password=SECRETO":                       "",
+		"postgres://db/sello&PASSWORD%20=SECRETO":                    "",
+		"postgres://db,password=SECRETO/sello":                       "",
+		"postgres://postgres:5432/sello?host=/run/postgresql":        "postgres://postgres:5432/sello",
 		"postgres://ana:SECRETO\n@db/sello":                          "",
 		"postgres://ana:SECRETO@db/sello?options=-c%20x%3Dy#SECRETO": "postgres://db/sello",
 	} {
@@ -73,6 +79,80 @@ func TestDatabaseRefused(t *testing.T) {
 	}
 	if after := s.contents(); !maps.Equal(after, before) {
 		t.Error("a file was written")
+	}
+}
+
+// misspelt are addresses of databases that are none, which have the password SECRETO where they have
+// one, and paths that begin as no path does.
+var misspelt = []string{
+	"Postgres://ana:SECRETO@db/x", "POSTGRES://ana:SECRETO@db/x", "PostgreSQL://ana:SECRETO@db/x", " postgres://ana:SECRETO@db/x",
+	"\tpostgres://ana:SECRETO@db/x", "\npostgres://ana:SECRETO@db/x", "\u00a0postgres://ana:SECRETO@db/x", "\ufeffpostgres://ana:SECRETO@db/x",
+	"\"postgres://ana:SECRETO@db/x\"", "'postgres://ana:SECRETO@db/x'", "“postgres://ana:SECRETO@db/x”", "«postgres://ana:SECRETO@db/x»",
+	"`postgres://ana:SECRETO@db/x`", "pg://ana:SECRETO@db/x", "psql://ana:SECRETO@db/x", "mysql://ana:SECRETO@db/x", "jdbc:postgresql://db/x?user=ana&password=SECRETO",
+	"SELLO_DB=postgres://ana:SECRETO@db/x", "host=db user=ana password=SECRETO", "HOST=db PASSWORD=SECRETO", "user=ana password=SECRETO",
+	"host = db password = SECRETO", "hostaddr=10.0.0.1 user=ana", "user=ana dbname=SECRETO", "dbname = SECRETO", "'host=db password=SECRETO'", "sslpassword=SECRETO",
+	"postgres:ana:SECRETO@db", "postgres:/ana:SECRETO@db/x", "Postgres:SECRETO", "postgresql:SECRETO", "postgres//ana:SECRETO@db/x", "//ana:SECRETO@db/x",
+	"ana:SECRETO@db/x", "ana:SECRETO@db", " SECRETO.db", "\u3000SECRETO.db", "'SECRETO.db'", "”SECRETO.db",
+}
+
+// TestAddressRefused: what is not understood where a database or a data file is named is refused by
+// every command, nowhere told, and no file is made.
+func TestAddressRefused(t *testing.T) {
+	s := newTill(t)
+	document := s.file("luna.json", string(demoDocument))
+	t.Chdir(s.dir)
+	delete(s.env, "SELLO_DB")
+	before := s.contents()
+	refused := func(want string, env map[string]string, args ...string) {
+		s.Helper()
+		s.env = env
+		var out, errs bytes.Buffer
+		code := run(s.Context(), args, environment{s.getenv, s.names, strings.NewReader(""), &out, &errs})
+		if told := errs.String(); code != 2 || want != "" && told != "sello: "+want+"\n" {
+			t.Errorf("%q %q: exit %d, %q", env, args, code, told)
+		}
+		if all := out.String() + errs.String(); strings.Contains(all, "SECRETO") || strings.Contains(all, "ana:") {
+			t.Errorf("%q %q tells it: %q", env, args, all)
+		}
+	}
+	for _, cmd := range commands() {
+		line := strings.Fields(cmd.name)
+		for range strings.Fields(cmd.args) {
+			line = append(line, document)
+		}
+		for _, address := range misspelt {
+			refused(errAddress.message, nil, append(line, "-db", address)...)
+			refused(errAddress.message, nil, append(line, "-db="+address)...)
+			if cmd.name != "sandbox" { // SELLO_DB is the shop's
+				refused(errAddress.message, map[string]string{"SELLO_DB": address}, line...)
+			}
+			if !mayBeDatabase(address) { // then it may be an argument
+				continue
+			}
+			refused("", nil, append(line, address)...)
+			refused("", nil, append(line, "-no"+address)...)
+			refused("", nil, append(line, "-="+address)...)
+			refused("", nil, address, cmd.name)
+			refused("", nil, "-db="+address, cmd.name)
+		}
+	}
+	for _, address := range misspelt {
+		for _, line := range [][]string{{"copy", "-to", address}, {"copy", "-from", address, "-to", "postgres://db/x"}, {"backup", address}, {"restore", address}} {
+			refused(errAddress.message, nil, line...)
+		}
+		refused(errAddress.message, map[string]string{"SELLO_TO": address}, "copy")
+		refused(errAddress.message, map[string]string{"SELLO_FROM": address, "SELLO_TO": "b.db"}, "copy")
+	}
+	for _, line := range []string{"apply", "restore", "backup", "import sales", "serve -backup-dir", "verify -since", "verify -statement", "sandbox -document", "serve -tls-key"} {
+		refused(errAddress.message, nil, append(strings.Fields(line), "postgres://ana:SECRETO@db/x")...)
+	}
+	if after := s.contents(); !maps.Equal(after, before) {
+		t.Errorf("a file was made: %q", slices.Collect(maps.Keys(after)))
+	}
+	for _, path := range []string{"sello.db", "./ sello.db", `C:\sello\a@b.db`, "/srv/postgres:x/ana:1@b.db", "a'b.db", "", "año.db", "postgres.db", "user=x.db"} {
+		if !isPath(path) {
+			t.Errorf("%q is a path", path)
+		}
 	}
 }
 

@@ -160,7 +160,7 @@ func (c *invocation) parse(cmd command, args []string) error {
 	}
 	if len(c.args) != want {
 		if want == 0 {
-			text := fmt.Sprintf("sello %s no lleva argumentos: %s", cmd.name, strings.Join(c.args, " "))
+			text := fmt.Sprintf("sello %s no lleva argumentos: %s", cmd.name, shownWord(strings.Join(c.args, " ")))
 			if c.longer != "" {
 				text += "; hay también " + c.longer
 			}
@@ -261,10 +261,32 @@ func (c *invocation) dbName() string {
 	return name
 }
 
-// checkDatabase returns an error if -db looks like the address of a database and is none, or
+// errAddress refuses what names no data file and no database. It says nothing of what that is, in
+// which there may be a password.
+var errAddress = &usageError{"la dirección de la base de datos no se entiende: use postgres://usuario@servidor/base"}
+
+// checkPaths returns errAddress if there is an address of a database where a file is to be. Of a
+// data file isPath decides; other files may have any name that is no address.
+func (c *invocation) checkPaths() error {
+	paths := slices.Clone(c.args)
+	for _, name := range []string{"backup-dir", "document", "since", "statement", "tls-cert", "tls-key"} {
+		if f := c.set.Lookup(name); f != nil {
+			paths = append(paths, f.Value.String())
+		}
+	}
+	if slices.ContainsFunc(paths, mayBeDatabase) {
+		return errAddress
+	}
+	return nil
+}
+
+// checkDatabase returns an error if -db is neither a path nor the address of a database, or
 // if -pg-conns is wrong. No text of it has the address, in which there may be a password.
 func (c *invocation) checkDatabase() error {
 	if !isDatabase(c.db) {
+		if !isPath(c.db) {
+			return errAddress
+		}
 		if c.given["pg-conns"] {
 			return &usageError{"-pg-conns va con una base de datos en -db"}
 		}

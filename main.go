@@ -160,7 +160,7 @@ func dispatch(ctx context.Context, args []string, env environment) error {
 		if err := c.parse(cmd, args[words:]); err != nil {
 			return err
 		}
-		if err := cmp.Or(c.checkVariables(), c.checkDatabase()); err != nil {
+		if err := cmp.Or(c.checkVariables(), c.checkDatabase(), c.checkPaths()); err != nil {
 			return err
 		}
 		return cmd.run(ctx, c)
@@ -175,11 +175,11 @@ func dispatch(ctx context.Context, args []string, env environment) error {
 		return nil
 	case len(longer) > 0:
 		if near := orNear(words, namesOf(longer)); near != "" && len(args) > 1 {
-			return usageErrorf("comando desconocido: %q%s", words, near)
+			return usageErrorf("comando desconocido: %q%s", shownWord(words), near)
 		}
 		return &usageError{"falta decir cuál: " + commandNames(longer)}
 	case strings.HasPrefix(args[0], "-"):
-		return usageErrorf("las opciones van después del comando: sello COMANDO %s", args[0])
+		return usageErrorf("las opciones van después del comando: sello COMANDO %s", shownWord(args[0]))
 	}
 	known := namesOf(commands())
 	for _, name := range known {
@@ -187,7 +187,7 @@ func dispatch(ctx context.Context, args []string, env environment) error {
 			known = append(known, first)
 		}
 	}
-	return usageErrorf("comando desconocido: %q%s", words, cmp.Or(orNear(words, known), orNear(args[0], known), " (sello -h los muestra)"))
+	return usageErrorf("comando desconocido: %q%s", shownWord(words), cmp.Or(orNear(words, known), orNear(args[0], known), " (sello -h los muestra)"))
 }
 
 // commandOf returns the command with the longest name that a command line begins with,

@@ -37,6 +37,9 @@ func runRestore(ctx context.Context, c *invocation) error {
 		return usageErrorf("sello restore es para un archivo: una base de datos se restaura con las copias de PostgreSQL, las de pg_dump o pgBackRest")
 	}
 	from := c.args[0]
+	if !isPath(from) {
+		return errAddress
+	}
 	for _, path := range []string{c.db, from} {
 		if _, used := overSocket(path); used {
 			return inUseErrorf("%s: un servidor lo tiene abierto: detenlo y repite sello restore", path)

@@ -39,13 +39,13 @@ func flagFault(set *flag.FlagSet, err error) string {
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
 		var known []string
 		set.VisitAll(func(f *flag.Flag) { known = append(known, "-"+f.Name) })
-		return "opción desconocida: " + name + orNear(name, known)
+		return "opción desconocida: " + shownWord(name) + orNear(name, known)
 	}
 	if name, ok := strings.CutPrefix(text, "flag needs an argument: "); ok {
-		return "falta el valor de " + name
+		return "falta el valor de " + shownWord(name)
 	}
 	if text, ok := strings.CutPrefix(text, "bad flag syntax: "); ok {
-		return "opción mal escrita: " + text
+		return "opción mal escrita: " + shownWord(text)
 	}
 	if m := badFlagValue.FindStringSubmatch(text); m != nil {
 		return badValue(m[2], m[1], set.Lookup(m[2][1:]))
@@ -59,7 +59,7 @@ func badValue(name, value string, f *flag.Flag) string {
 	if kind == "" {
 		about = "true o false"
 	}
-	return fmt.Sprintf("valor no válido para %s: %s (%s)", name, value, about)
+	return fmt.Sprintf("valor no válido para %s: %s (%s)", name, shownWord(value), about)
 }
 
 var badFlagValue = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?(-[^ ]+): `)
