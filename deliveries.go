@@ -475,7 +475,7 @@ type webhookTest struct {
 	Why    string `json:"why,omitempty"`    // as whyNot says it
 }
 
-// A listedWebhook is a webhook as `sello webhook list` shows it.
+// A listedWebhook is a webhook as `sello webhook list` shows it; of its URL scheme and host.
 type listedWebhook struct {
 	webhookDoc
 	HasSecret bool          `json:"hasSecret"`
@@ -505,6 +505,7 @@ func (wh *webhooksTxn) list() ([]listedWebhook, error) {
 			webhookDoc: *w, HasSecret: len(s.secretsAt(wh.t.now)) > 0, Sent: s.Sent, Pending: n.Events - max(s.Sent, n.Dropped),
 			Failing: s.Failing, Failed: s.Failed, Next: s.Next, Paused: s.Paused, Why: s.Why,
 		}
+		l.URL = receiverShown(l.URL) // the document has it whole
 		for e, err := range wh.t.feed.from(s.Sent + 1) {
 			if err != nil {
 				return nil, err

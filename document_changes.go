@@ -25,7 +25,9 @@ func sameDocument(old, next *config) (bool, error) {
 }
 
 // differences lists how the documents of two configurations differ, by path.
-// Another order of what both have counts as a difference.
+// Another order of what both have counts as a difference. Of a webhook's URL a difference shows
+// scheme and host, which may be the same on both sides: it stays in the audit log, and is read by
+// more people than may edit it.
 func differences(old, next *config) ([]change, error) {
 	from, to := map[string]any{}, map[string]any{}
 	if old.Number != 0 {
@@ -45,15 +47,23 @@ func differences(old, next *config) ([]change, error) {
 			}
 		}
 		if !ok || !reflect.DeepEqual(before, to[path]) {
-			changes = append(changes, change{path, from[path], to[path]})
+			changes = append(changes, change{path, shownLeaf(path, before), shownLeaf(path, to[path])})
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(from)) {
 		if _, ok := to[path]; !ok && reflect.TypeOf(from[path]) != reflect.TypeFor[keyOrder]() {
-			changes = append(changes, change{path, from[path], nil})
+			changes = append(changes, change{path, shownLeaf(path, from[path]), nil})
 		}
 	}
 	return changes, nil
+}
+
+// shownLeaf is a value of a document as a difference shows it.
+func shownLeaf(path string, v any) any {
+	if text, is := v.(string); is && isReceiverPath(path) {
+		return receiverShown(text)
+	}
+	return v
 }
 
 // A keyOrder holds the keys of a list, in its order.

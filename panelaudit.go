@@ -146,7 +146,11 @@ func (v *panelRequest) auditRow(names *actorNames, e auditShape) (row auditRow, 
 		if row.Figures != "" && (c.Field == "amount" || c.Field == "loyaltyProgramId") { // they stand in the line
 			continue
 		}
-		row.Changes = append(row.Changes, changeRow{f.fieldName(e.Action, c.Field), f.auditValue(c.Field, c.Before), f.auditValue(c.Field, c.After), c.Before == "" && c.After == ""})
+		is := changeRow{f.fieldName(e.Action, c.Field), f.auditValue(c.Field, c.Before), f.auditValue(c.Field, c.After), c.Before == "" && c.After == ""}
+		if isReceiverPath(c.Field) && is.Before == is.After {
+			is.After = f.T("webhook.url.rest", is.After)
+		}
+		row.Changes = append(row.Changes, is)
 	}
 	return row, nil
 }

@@ -64,6 +64,9 @@ func (f *pageData) groupsOf(changes []change) (groups []diffGroup) {
 	for _, c := range changes {
 		part, name := cutPath(c.Path)
 		row := diffRow{c.Path, f.nameOf(name), f.changed(c.Path, c.From), f.changed(c.Path, c.To)}
+		if isReceiverPath(c.Path) && row.From == row.To {
+			row.To = f.T("webhook.url.rest", row.To)
+		}
 		title := f.titleOf(part)
 		if n := len(groups); n == 0 || groups[n-1].Title != title {
 			groups = append(groups, diffGroup{Title: title})

@@ -151,6 +151,7 @@ var webhookFormTexts = panelTexts{
 	"webhook.key":          {"Nombre", "Name"},
 	"webhook.key.hint":     {"Letras minúsculas, cifras, - o _, como crm. Después no se puede cambiar", "Small letters, digits, - or _, such as crm. It cannot be changed later"},
 	"webhook.url":          {"Dirección", "Address"},
+	"webhook.url.rest":     {"%s, con otra ruta o consulta", "%s, with another path or query"},
 	"webhook.url.hint":     {"Como https://crm.ejemplo.mx/sello. Ahí llega cada evento, por POST", "Such as https://crm.example.com/sello. Each event comes there by POST"},
 	"webhook.status":       {"Estado", "Status"},
 	"webhook.inactive":     {"Inactivo no recibe nada. Al activarlo otra vez sigue donde quedó, con lo que todavía se guarda.", "An inactive one gets nothing. Once it is active again it goes on where it stopped, with what is still kept."},

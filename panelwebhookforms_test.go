@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -54,6 +56,83 @@ func (d *desk) withoutWebhooks() string {
 	raw, err := json.Marshal(tree)
 	d.panelShop.shop.ok(err)
 	return string(raw)
+}
+
+// changeLists are the lists of changes in a page.
+var changeLists = regexp.MustCompile(`(?s)<ul class="diff">.*?</ul>`)
+
+// TestWebhookAddress: of a webhook's URL only scheme and host are in what stays, or is read by more
+// people than may edit it. What an older sello wrote into the audit log is shown so too. The
+// document and the form have it whole.
+func TestWebhookAddress(t *testing.T) {
+	t.Parallel()
+	d := newDesk(newShop(t, setup{}))
+	s, log := d.panelShop.shop, new(bytes.Buffer)
+	s.engine.log = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	d.as = roleOwner
+	served := s.served()
+	served.api.log, served.api.lines = s.engine.log, &lineWriter{out: log}
+	cut := func(what, text string, want ...string) {
+		t.Helper()
+		if strings.Contains(text, "SESAMO") {
+			t.Errorf("%s has the whole URL:\n%s", what, text)
+		}
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s has not %q:\n%s", what, w, text)
+			}
+		}
+	}
+	document := func(url string) []byte {
+		return []byte(strings.ReplaceAll(strings.Replace(oneWebhook, "https://crm.example.com/a?token=sesamo", url, 1), `"key":"crm"`, `"key":"hook"`))
+	}
+	applied := func(webhooks, want string) {
+		t.Helper()
+		var out bytes.Buffer
+		done := s.apply([]byte(setup{also: webhooks}.document()))
+		showApplied(&out, done)
+		told, err := encode(done)
+		s.ok(err)
+		cut("sello apply", out.String()+string(told), want)
+	}
+	const host, first, second = "https://hooks.example.com:8443", "https://hooks.example.com:8443/SESAMO1?token=SESAMO2", "https://hooks.example.com:8443/SESAMO3?token=SESAMO4"
+	applied(string(document(first)), "+ webhooks[hook].url: "+host+"\n")
+	edit := webhooksPath + "/hook/cambiar"
+	w, _ := d.reviewed(edit, edit, url.Values{"url": {second}, "events[0]": {"*"}, "status": {"Active"}})
+	if page := w.Body.String(); !strings.Contains(page, `value="`+second+`"`) {
+		t.Errorf("the form has not the whole URL:\n%s", mainOf(page))
+	}
+	rest := tr(speaking("es"), "webhook.url.rest", host)
+	cut("the review", strings.Join(changeLists.FindAllString(w.Body.String(), -1), ""), rest)
+	applied(string(document(second)), "~ webhooks[hook].url: "+host+" → "+host+"\n")
+	hooks := must(s, func(t *txn) ([]listedWebhook, error) { return t.webhooks.list() })
+	listed, err := encode(hooks)
+	s.ok(err)
+	cut("sello webhook list", string(listed), `"`+host+`"`)
+	cut("the list of webhooks", d.get(webhooksPath).Body.String(), host+"</p>")
+	if text := string(s.exportedDocument()); !strings.Contains(text, second) {
+		t.Errorf("the document has not the whole URL: %s", text)
+	}
+	applied(`"webhooks":[]`, "- webhooks[hook].url: "+host+"\n")
+	cut("the audit log as it is stored", strings.Join(s.audited(auditFilter{action: auditConfigurationApplied}), "\n"), host)
+	must(s, func(t *txn) (any, error) { // as before
+		return nil, t.audit.note(auditConfigurationApplied, t.cfg.ID.String(), []change{{"webhooks[hook].url", first, second}})
+	})
+	cut("GET /audit", served.get("/api/v1/audit").Body.String(), `"before":"`+host+`","after":"`+host+`"`, `"before":"`+host+`","after":null`)
+	cut("GET /events", served.get("/api/v1/events").Body.String(), "configuration.applied")
+	cut("the page of the audit log", d.get(auditPath).Body.String(), rest)
+	cut("its CSV", d.get(auditPath+"/exportar?kind=All").Body.String(), `"""`+host+`""","""`+host+`"""`)
+	entries, err := s.admin().audit(s.Context(), auditRequest{Org: "cafe-luna", Limit: 10})
+	s.ok(err)
+	told, err := encode(entries)
+	s.ok(err)
+	cut("sello audit", string(told), host)
+	for _, of := range []string{"antes=1&despues=2", "antes=2&despues=3", "antes=3&despues=4", "antes=4&despues=2"} {
+		lists := changeLists.FindAllString(d.get(versionsPath+"/comparar?"+of).Body.String(), -1)
+		cut("versions "+of, strings.Join(lists, ""), host)
+	}
+	cut("the log", log.String(), "/api/v1/audit")
+	s.verified()
 }
 
 // TestWebhookByHand: a developer, who may not change the configuration, makes a webhook, its
@@ -184,7 +263,7 @@ func TestWebhookTwoEditors(t *testing.T) {
 	stored := string(d.panelShop.shop.exportedDocument())
 	w = d.panelShop.post(roleDeveloper, crm, mine)
 	body := w.Body.String()
-	for _, want := range []string{`https://theirs.example.com/</del>`, `https://mine.example.com/</ins>`, `value="https://mine.example.com/"`} {
+	for _, want := range []string{`https://theirs.example.com</del>`, `https://mine.example.com</ins>`, `value="https://mine.example.com/"`} {
 		if w.Code != http.StatusConflict || !strings.Contains(body, want) {
 			t.Errorf("%d, without %s\n%s", w.Code, want, mainOf(body))
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"maps"
 	"math/big"
 	"slices"
@@ -494,16 +495,34 @@ type auditShape struct {
 	Version   uint64        `json:"version,omitempty"` // of the configuration that was applied
 }
 
+// newAuditShape is an entry. Older sellos wrote the whole URLs of webhooks into it: they stay in the
+// chain of hashes, and are shown as they are written now.
 func newAuditShape(t *txn, e *auditEntry) (auditShape, error) {
 	by, err := newCreatedBy(t, e.By)
 	shape := auditShape{
 		Seq: e.Seq, At: e.At, Actor: by, Source: auditSources[e.By.Type], Action: e.Action, Subject: orNull(e.Subject),
 		Changes: append([]auditChange{}, e.Changes...), RequestID: orNull(e.RequestID),
 	}
-	if err == nil && e.Action == auditConfigurationApplied {
-		shape.Version, err = versionOf(t, e.Seq)
+	if err != nil || e.Action != auditConfigurationApplied {
+		return shape, err
 	}
+	for i, c := range shape.Changes {
+		if isReceiverPath(c.Field) {
+			shape.Changes[i] = auditChange{c.Field, c.Before.receiver(), c.After.receiver()}
+		}
+	}
+	shape.Version, err = versionOf(t, e.Seq)
 	return shape, err
+}
+
+// receiver is the URL of a webhook as it may be shown.
+func (v jsonText) receiver() jsonText {
+	var address string
+	if v == "" || json.Unmarshal([]byte(v), &address) != nil {
+		return v
+	}
+	shown, _ := jsonTextOf(receiverShown(address)) // a string can be encoded
+	return shown
 }
 
 type statisticsShape struct {

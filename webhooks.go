@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"sello/internal/webhook"
@@ -21,6 +23,21 @@ import (
 //
 // A webhook begins with the event of its first apply. Nothing is sent before it has a
 // secret, which `sello webhook secret` makes and shows once.
+
+// receiverShown is what may be shown of a webhook's URL: its scheme and host (contract §31, Audit).
+// Whoever knows the rest of it can often send to the receiver.
+func receiverShown(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "…"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
+}
+
+// isReceiverPath reports whether a path in a document is that of a webhook's URL.
+func isReceiverPath(path string) bool {
+	return strings.HasPrefix(path, "webhooks[") && strings.HasSuffix(path, "].url")
+}
 
 // maxWebhooks bounds the webhooks of an organization.
 const maxWebhooks = 10
