@@ -547,21 +547,6 @@ func (f *pageData) Statuses(all bool) (list []choiceItem) {
 // Text is a text that may be missing.
 func (f *pageData) Text(s *string) string { return textOr(s, "") }
 
-// Who is who made a record, in words.
-func (f *pageData) Who(by *createdBy) string {
-	if by == nil {
-		return ""
-	}
-	name := f.T("by." + by.Type)
-	if by.Name != nil {
-		name = *by.Name
-	}
-	if by.Actor != nil {
-		name += " · " + *by.Actor
-	}
-	return name
-}
-
 var customerTexts = panelTexts{
 	"title.customers":             {"Clientes", "Customers"},
 	"title.customer-new":          {"Cliente nuevo", "New customer"},

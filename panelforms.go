@@ -275,6 +275,23 @@ func appendObject(b []byte, o object) []byte {
 // do had been done before.
 const knownParam = "ya"
 
+// doneParam says on the page that a form leads to that the form has just done what the page
+// tells of.
+const doneParam = "hecho"
+
+// freshTime is for how long a page is that of what was just done, in milliseconds: later its
+// address was kept, or is that of a browser's history.
+const freshTime = 2 * 60 * 1000
+
+// justDone reports whether what was done at a moment is what the form that led here did. A page
+// that was opened in another way names nothing to take off or to hand over (contract §31).
+func (v *panelRequest) justDone(at instant) bool {
+	return v.param(doneParam) != "" && v.request.now-at <= freshTime
+}
+
+// afterDone is the address of a page that tells what was just done.
+func afterDone(path string) string { return withQuery(path, []pair{{doneParam, "1"}}) }
+
 // A givenAnswer is what came of a form: where it leads, or what is shown once.
 type givenAnswer struct {
 	to   string
@@ -334,7 +351,7 @@ func (v *panelRequest) commit(f *panelForm, req *request, act action) (givenAnsw
 		}
 		to := f.done(v, made)
 		if done.replayed {
-			to = withQuery(to, []pair{{knownParam, "1"}})
+			to = withQuery(strings.TrimSuffix(to, afterDone("")), []pair{{knownParam, "1"}})
 		}
 		if next != "" {
 			to = withToken(to, next)

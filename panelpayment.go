@@ -108,13 +108,17 @@ func (f *pageData) PaidExpired(y *paymentShape) string {
 	return f.Points(y.PointsExpired, f.PaidUnit(y))
 }
 
-// PaidBack says what a return of goods that points paid gives back.
-func (f *pageData) PaidBack(s saleShape) string {
-	y, money := s.Payment, f.MoneyWithCode(s.AmountDue)
-	if back := -y.Points - y.PointsExpired; back > 0 {
-		return f.Counted("payment.back", f.Number(back), f.PaidUnit(y), money)
+// PaidBack says what a return of goods that points paid gives back, or, of one that was looked up,
+// what it gave.
+func (f *pageData) PaidBack(s saleShape, now bool) string {
+	y, money, name, none := s.Payment, f.MoneyWithCode(s.AmountDue), "payment.back", "payment.back.none"
+	if !now {
+		name, none = "payment.gave", "payment.gave.none"
 	}
-	return f.T("payment.back.none", money)
+	if back := -y.Points - y.PointsExpired; back > 0 {
+		return f.Counted(name, f.Number(back), f.PaidUnit(y), money)
+	}
+	return f.T(none, money)
 }
 
 // MovementName says what moved points. Neither a payment nor a capture is a redemption of a reward.
@@ -140,6 +144,10 @@ var paymentTexts = panelTexts{
 	"payment.back":              {"Vuelven %s %s a su saldo; entrega %s", "%s %s back on the balance; hand over %s"},
 	"payment.back.one":          {"Vuelve 1 %s a su saldo; entrega %s", "1 %s back on the balance; hand over %s"},
 	"payment.back.none":         {"Entrega %s", "Hand over %s"},
+	"payment.gave":              {"Volvieron %s %s a su saldo; se entregó %s", "%s %s came back on the balance; %s was handed over"},
+	"payment.gave.one":          {"Volvió 1 %s a su saldo; se entregó %s", "1 %s came back on the balance; %s was handed over"},
+	"payment.gave.none":         {"Se entregó %s", "%s was handed over"},
+	"payment.due.done":          {"En dinero: %s", "In money: %s"},
 	"payment.expired":           {"Vencieron y no vuelven: %s.", "Expired, and do not come back: %s."},
 	"sale.paid.points.Purchase": {"Pagado con puntos", "Paid with points"},
 	"sale.paid.points.Return":   {"Puntos que volvieron", "Points that came back"},

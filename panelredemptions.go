@@ -13,7 +13,9 @@ func redemptionPages() []panelPage {
 
 func redemptionForms() []panelForm {
 	const one = "/panel/canjes/{redemptionId}"
-	back := func(v *panelRequest, _ string) string { return "/panel/canjes/" + v.r.PathValue("redemptionId") }
+	back := func(v *panelRequest, _ string) string {
+		return afterDone("/panel/canjes/" + v.r.PathValue("redemptionId"))
+	}
 	return []panelForm{
 		{path: one + "/uso", need: "rewards:write", from: one, members: []formMember{{name: "code"}}, handle: ofPath(useRedemption), action: "redemption.used", done: back},
 		{path: one + "/cancelar", need: "redemptions:cancel", from: one, guard: ownRedemption, handle: ofPath(cancelRedemption), done: back},
@@ -73,6 +75,7 @@ type redemptionView struct {
 	Redemption redemptionShape
 	Customer   string
 	Currency   string
+	Fresh      bool // the form that led here has just done it
 	Use        bool // the member may use it now
 	Cancel     bool // or cancel it
 }
@@ -95,6 +98,7 @@ func redemptionPage(v *panelRequest) (any, fillFunc) {
 		if view.Customer, err = customerName(t, x.Customer); err != nil {
 			return err
 		}
+		view.Fresh = v.justDone(view.Redemption.lastAt())
 		view.Use = view.Redemption.Status == redemptionIssued && v.may("rewards:write")
 		cancellable, err := t.rewards.cancellable(x)
 		if err != nil {

@@ -453,3 +453,18 @@ func (v *panelRequest) sentFields() (list []control) {
 	}
 	return list
 }
+
+// Who is who made a record, in words.
+func (f *pageData) Who(by *createdBy) string {
+	if by == nil {
+		return ""
+	}
+	name := f.T("by." + by.Type)
+	if by.Name != nil {
+		name = *by.Name
+	}
+	if by.Actor != nil {
+		name += " · " + *by.Actor
+	}
+	return name
+}

@@ -34,7 +34,7 @@ func saleForms() []panelForm {
 // not see all sales.
 func afterReturn(v *panelRequest, id string) string {
 	if v.mayAll("transactions:read") != nil {
-		return "/panel/caja/" + v.typedText("customerId") + "/venta/" + id
+		return afterDone("/panel/caja/" + v.typedText("customerId") + "/venta/" + id)
 	}
 	return "/panel/ventas/" + id
 }

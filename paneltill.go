@@ -42,15 +42,15 @@ func tillForms() []panelForm {
 		{path: enrolPath, need: "customers:write", from: enrolPath, members: enrolMembers, handle: enrolNew, action: "customer.created",
 			forms: true, done: func(_ *panelRequest, id string) string { return "/panel/caja/" + id }},
 		{path: customer + "/venta", need: "transactions:write", from: customer, members: saleMembers, labels: "sale", handle: registerTransaction, action: "transaction.created",
-			forms: true, done: func(v *panelRequest, id string) string { return at(v) + "/venta/" + id }},
+			forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/venta/" + id) }},
 		{path: customer + "/canje", need: "rewards:write", from: customer, members: []formMember{{name: "customerId", kind: pathMember}, {name: "productId"}, {name: "comment"}, {name: "expectedPoints", kind: amountMember}},
-			handle: redeemReward, action: "redemption.created", forms: true, done: func(v *panelRequest, id string) string { return at(v) + "/canje/" + id }},
+			handle: redeemReward, action: "redemption.created", forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/canje/" + id) }},
 		{path: customer + "/canje/{redemptionId}/uso", need: "rewards:write", from: customer + "/canje/{redemptionId}", members: []formMember{{name: "code"}},
-			handle: ofPath(useRedemption), action: "redemption.used", forms: true, done: func(v *panelRequest, id string) string { return at(v) + "/canje/" + id }},
+			handle: ofPath(useRedemption), action: "redemption.used", forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/canje/" + id) }},
 		{path: customer + "/canje/{redemptionId}/deshacer", need: "redemptions:cancel", from: customer + "/canje/{redemptionId}", guard: ownRedemption,
-			handle: ofPath(cancelRedemption), forms: true, done: func(v *panelRequest, id string) string { return at(v) + "/canje/" + id }},
+			handle: ofPath(cancelRedemption), forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/canje/" + id) }},
 		{path: customer + "/venta/{transactionId}/deshacer", need: "transactions:return", from: customer + "/venta/{transactionId}", guard: ownSale, members: undoMembers, labels: "sale",
-			handle: registerTransaction, action: "transaction.returned", forms: true, done: func(v *panelRequest, id string) string { return at(v) + "/venta/" + id }},
+			handle: registerTransaction, action: "transaction.returned", forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/venta/" + id) }},
 	}
 }
 
@@ -287,6 +287,7 @@ type tillSaleView struct {
 	Undo    bool      // the member may return what is left
 	Shares  []saleShareView
 	Known   bool // the form that led here registered nothing: it was there before
+	Fresh   bool // it has just registered this sale
 }
 
 // A saleLink leads to a sale at the till.
@@ -341,7 +342,7 @@ func tillSalePage(v *panelRequest) (any, fillFunc) {
 		if view.Sale.CustomerID != view.Customer.ID {
 			return newError(codeTransactionNotFound)
 		}
-		view.Shares = sharesOf(t.cfg, &view.Sale)
+		view.Fresh, view.Shares = v.justDone(view.Sale.RegisteredAt), sharesOf(t.cfg, &view.Sale)
 		if err := view.cameBack(v, t); err != nil {
 			return err
 		}
@@ -358,6 +359,7 @@ type tillRedemptionView struct {
 	Balance    decimal // in that program, now
 	Given      decimal // what came back of a cancelled one: points that had not expired
 	Scanned    bool    // the next key uses it
+	Fresh      bool    // the form that led here has just done it
 	Undo       bool
 }
 
@@ -384,6 +386,7 @@ func tillRedemptionPage(v *panelRequest) (any, fillFunc) {
 		program := t.cfg.programNumber(x.Program)
 		view.Unit, view.Balance = program.Currency, view.balance(program.ID)
 		view.Scanned = view.Scanned && view.Redemption.Status == redemptionIssued
+		view.Fresh = v.justDone(view.Redemption.lastAt())
 		if x.CancelledAt != 0 && x.Movement != 0 {
 			debit, err := t.points.movement(x.Movement)
 			if err != nil {
@@ -430,68 +433,73 @@ func ownRedemption(v *panelRequest, t *txn) error {
 }
 
 var tillTexts = panelTexts{
-	"title.till":            {"Caja", "Till"},
-	"title.enrol":           {"Cliente nuevo", "New customer"},
-	"title.till-customer":   {"Cliente", "Customer"},
-	"title.till-sale":       {"Venta", "Sale"},
-	"title.till-redemption": {"Canje", "Redemption"},
-	"till.other":            {"Otro cliente", "Another customer"},
-	"till.next":             {"Siguiente cliente", "Next customer"},
-	"till.pending":          {"%s pendientes", "%s pending"},
-	"till.pending.one":      {"1 pendiente", "1 pending"},
-	"till.held":             {"%s en retención", "%s on hold"},
-	"till.expiring":         {"%s vencen el %s", "%s expire on %s"},
-	"till.expiring.one":     {"1 vence el %s", "1 expires on %s"},
-	"till.tier.next":        {"faltan %s %s para %s", "%s %s to %s"},
-	"till.tier.next.one":    {"falta 1 %s para %s", "1 %s to %s"},
-	"till.amount":           {"Importe, %s", "Amount, %s"},
-	"till.ticket":           {"Ticket", "Receipt"},
-	"till.items":            {"Artículos", "Items"},
-	"till.sku":              {"Código", "SKU"},
-	"till.price":            {"Precio", "Price"},
-	"till.quantity":         {"Cantidad", "Quantity"},
-	"till.sell":             {"Registrar venta", "Register sale"},
-	"till.rewards":          {"Puede canjear", "Can redeem"},
-	"till.rewards.none":     {"Nada por ahora.", "Nothing for now."},
-	"till.later":            {"Todavía no (%d)", "Not yet (%d)"},
-	"till.inactive":         {"Este cliente no está activo: no gana ni canjea puntos.", "This customer is not active: no points are earned or redeemed."},
-	"till.sold":             {"Venta de %s", "Sale of %s"},
-	"till.returned":         {"Devolución de %s", "Return of %s"},
-	"till.balance":          {"Saldo %s", "Balance %s"},
-	"till.rule":             {"%s: %s", "%s: %s"},
-	"till.norule":           {"Ninguna regla dio puntos.", "No rule gave points."},
-	"till.points.pending":   {"pendiente: %s", "pending: %s"},
-	"till.tier.changed":     {"Ahora es %s", "Now %s"},
-	"till.undo":             {"Deshacer", "Undo"},
-	"till.undo.left":        {"Devolver lo que queda: %s", "Return what is left: %s"},
-	"till.again":            {"Registrar otra vez", "Register again"},
-	"till.again.see":        {"Ver la venta que se deshizo", "See the sale that was undone"},
-	"till.earned":           {"Ganó %s", "Earned %s"},
-	"till.back":             {"retirado: %s", "taken back: %s"},
-	"till.given":            {"de vuelta: %s", "given back: %s"},
-	"till.known":            {"Esta venta ya estaba registrada. No se registró otra.", "This sale was registered before. No other one was registered."},
-	"till.return":           {"Devolución de %s, %s", "Return of %s, %s"},
-	"till.purchase":         {"De la venta de %s, %s", "Of the sale of %s, %s"},
-	"till.movements":        {"Últimos movimientos", "Latest movements"},
-	"till.off.amount":       {"Quita %s de la cuenta", "Take %s off the bill"},
-	"till.off.percent":      {"Quita el %s %% de la cuenta", "Take %s%% off the bill"},
-	"till.off.product":      {"Quita de la cuenta el artículo %s", "Take the item %s off the bill"},
-	"till.code":             {"Código", "Code"},
-	"till.code.expires":     {"Vence el %s", "Expires on %s"},
-	"till.use":              {"Usar ahora", "Use now"},
-	"redemption.Issued":     {"Por usar", "To be used"},
-	"redemption.Used":       {"Usado", "Used"},
-	"redemption.Completed":  {"Entregado", "Handed over"},
-	"redemption.Cancelled":  {"Cancelado", "Cancelled"},
-	"redemption.Expired":    {"Vencido", "Expired"},
-	"field.phoneNumber":     {"Teléfono", "Phone"},
-	"field.email":           {"Email", "E-mail"},
-	"field.firstName":       {"Nombre", "First name"},
-	"field.lastName":        {"Apellidos", "Last name"},
-	"field.birthDate":       {"Fecha de nacimiento", "Date of birth"},
-	"field.birthDate.hint":  {"AAAA-MM-DD", "YYYY-MM-DD"},
-	"field.externalId":      {"Número en otro sistema", "Number in another system"},
-	"enrol.do":              {"Dar de alta", "Enrol"},
+	"title.till":                {"Caja", "Till"},
+	"title.enrol":               {"Cliente nuevo", "New customer"},
+	"title.till-customer":       {"Cliente", "Customer"},
+	"title.till-sale":           {"Venta", "Sale"},
+	"title.till-redemption":     {"Canje", "Redemption"},
+	"till.other":                {"Otro cliente", "Another customer"},
+	"till.next":                 {"Siguiente cliente", "Next customer"},
+	"till.pending":              {"%s pendientes", "%s pending"},
+	"till.pending.one":          {"1 pendiente", "1 pending"},
+	"till.held":                 {"%s en retención", "%s on hold"},
+	"till.expiring":             {"%s vencen el %s", "%s expire on %s"},
+	"till.expiring.one":         {"1 vence el %s", "1 expires on %s"},
+	"till.tier.next":            {"faltan %s %s para %s", "%s %s to %s"},
+	"till.tier.next.one":        {"falta 1 %s para %s", "1 %s to %s"},
+	"till.amount":               {"Importe, %s", "Amount, %s"},
+	"till.ticket":               {"Ticket", "Receipt"},
+	"till.items":                {"Artículos", "Items"},
+	"till.sku":                  {"Código", "SKU"},
+	"till.price":                {"Precio", "Price"},
+	"till.quantity":             {"Cantidad", "Quantity"},
+	"till.sell":                 {"Registrar venta", "Register sale"},
+	"till.rewards":              {"Puede canjear", "Can redeem"},
+	"till.rewards.none":         {"Nada por ahora.", "Nothing for now."},
+	"till.later":                {"Todavía no (%d)", "Not yet (%d)"},
+	"till.inactive":             {"Este cliente no está activo: no gana ni canjea puntos.", "This customer is not active: no points are earned or redeemed."},
+	"till.sold":                 {"Venta de %s", "Sale of %s"},
+	"till.returned":             {"Devolución de %s", "Return of %s"},
+	"till.balance":              {"Saldo %s", "Balance %s"},
+	"till.rule":                 {"%s: %s", "%s: %s"},
+	"till.norule":               {"Ninguna regla dio puntos.", "No rule gave points."},
+	"till.points.pending":       {"pendiente: %s", "pending: %s"},
+	"till.tier.changed":         {"Ahora es %s", "Now %s"},
+	"till.undo":                 {"Deshacer", "Undo"},
+	"till.undo.left":            {"Devolver lo que queda: %s", "Return what is left: %s"},
+	"till.again":                {"Registrar otra vez", "Register again"},
+	"till.again.see":            {"Ver la venta que se deshizo", "See the sale that was undone"},
+	"till.earned":               {"Ganó %s", "Earned %s"},
+	"till.back":                 {"retirado: %s", "taken back: %s"},
+	"till.given":                {"de vuelta: %s", "given back: %s"},
+	"till.known":                {"Esta venta ya estaba registrada. No se registró otra.", "This sale was registered before. No other one was registered."},
+	"till.return":               {"Devolución de %s, %s", "Return of %s, %s"},
+	"till.purchase":             {"De la venta de %s, %s", "Of the sale of %s, %s"},
+	"till.movements":            {"Últimos movimientos", "Latest movements"},
+	"till.off.amount":           {"Quita %s de la cuenta", "Take %s off the bill"},
+	"till.off.percent":          {"Quita el %s %% de la cuenta", "Take %s%% off the bill"},
+	"till.off.product":          {"Quita de la cuenta el artículo %s", "Take the item %s off the bill"},
+	"till.code":                 {"Código", "Code"},
+	"till.code.expires":         {"Vence el %s", "Expires on %s"},
+	"till.use":                  {"Usar ahora", "Use now"},
+	"till.looked":               {"Ya registrada el %s", "Already registered on %s"},
+	"redemption.over.Used":      {"Ya se usó el %s", "Already used on %s"},
+	"redemption.over.Completed": {"Ya se entregó el %s", "Already handed over on %s"},
+	"redemption.over.Cancelled": {"Se canceló el %s", "Cancelled on %s"},
+	"redemption.over.Expired":   {"Venció el %s", "Expired on %s"},
+	"redemption.Issued":         {"Por usar", "To be used"},
+	"redemption.Used":           {"Usado", "Used"},
+	"redemption.Completed":      {"Entregado", "Handed over"},
+	"redemption.Cancelled":      {"Cancelado", "Cancelled"},
+	"redemption.Expired":        {"Vencido", "Expired"},
+	"field.phoneNumber":         {"Teléfono", "Phone"},
+	"field.email":               {"Email", "E-mail"},
+	"field.firstName":           {"Nombre", "First name"},
+	"field.lastName":            {"Apellidos", "Last name"},
+	"field.birthDate":           {"Fecha de nacimiento", "Date of birth"},
+	"field.birthDate.hint":      {"AAAA-MM-DD", "YYYY-MM-DD"},
+	"field.externalId":          {"Número en otro sistema", "Number in another system"},
+	"enrol.do":                  {"Dar de alta", "Enrol"},
 }
 
 // What the till's templates ask for.
@@ -600,6 +608,39 @@ func (f *pageData) Changes(s saleShape, h TillHead) (list []programChange) {
 		list = append(list, c)
 	}
 	return list
+}
+
+// Looked says of a sale that was looked up when it was registered, and by whom.
+func (f *pageData) Looked(s saleShape) string {
+	return joined(f.T("till.looked", f.Moment(s.RegisteredAt)), f.Who(s.CreatedBy))
+}
+
+// lastAt is when a redemption came to its status.
+func (x *redemptionShape) lastAt() instant {
+	switch x.Status {
+	case redemptionUsed:
+		return x.UsedAt
+	case redemptionCancelled:
+		return x.CancelledAt
+	case redemptionExpired:
+		return x.ExpiresAt
+	}
+	return x.CreatedAt
+}
+
+// Over says of a redemption that takes nothing off any more since when, and by whom; "" if it is
+// still to be used (contract §31).
+func (f *pageData) Over(x redemptionShape) string {
+	by := ""
+	switch x.Status {
+	case redemptionIssued:
+		return ""
+	case redemptionUsed:
+		by = f.Who(x.UsedBy)
+	case redemptionCompleted:
+		by = f.Who(x.CreatedBy)
+	}
+	return joined(f.T("redemption.over."+x.Status, f.Moment(x.lastAt())), by)
 }
 
 // TakeOff says what to take off for a voucher that stands; "" if there is nothing to.

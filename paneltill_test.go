@@ -235,7 +235,7 @@ func TestTillUndone(t *testing.T) {
 		return path
 	}
 	first := sold("1500")
-	s.wants("it stands", page(first), "✓ Venta", "Deshacer", `name="totalAmount" value="1,500"`)
+	s.wants("it stands", page(afterDone(first)), "✓ Venta", "Deshacer", `name="totalAmount" value="1,500"`)
 	back := s.led(roleOwner, first+"/deshacer", "totalAmount", "500")
 	s.wants("a return", page(back), "Devolución de 500.00 MXN · −50 Lunas · −5 Sellos", `<a href="`+first+`">De la venta de 1,500.00 MXN`, "!✓", "!Deshacer")
 	backPath, _, _ := strings.Cut(back, "?")
@@ -256,12 +256,12 @@ func TestTillUndone(t *testing.T) {
 	if second == first {
 		t.Error("it leads to the sale that was undone")
 	}
-	s.wants("registered again", page(second), "✓ Venta de 1,500.00 MXN")
+	s.wants("registered again", page(afterDone(second)), "✓ Venta de 1,500.00 MXN")
 	s.led(roleOwner, second+"/deshacer", "totalAmount", "1500")
 	other, _, _ := strings.Cut(s.led(roleOwner, "/panel/caja/"+luz.String()+"/venta", "totalAmount", "1500", "externalId", "T-1"), "?")
-	s.wants("another customer", page(other), "✓ Venta de 1,500.00 MXN")
+	s.wants("another customer", page(afterDone(other)), "✓ Venta de 1,500.00 MXN")
 	s.led(roleOwner, other+"/deshacer", "totalAmount", "1500")
-	s.wants("another amount", page(sold("150")), "✓ Venta de 150.00 MXN · &#43;15 Lunas")
+	s.wants("another amount", page(afterDone(sold("150"))), "✓ Venta de 150.00 MXN · &#43;15 Lunas")
 }
 
 // TestTillTrips: from the typed phone to the result of a sale are four requests, and the pages
@@ -316,7 +316,13 @@ func TestTillScanned(t *testing.T) {
 		used := s.led(roleCashier, path+"/uso", "code", x.Code)
 		s.wants("used", s.get(roleCashier, used).Body.String(), off, next, "Usado", "!Usar ahora", "!Deshacer")
 		again := s.get(roleCashier, s.get(roleCashier, "/panel/caja?q="+x.Code).Header().Get("Location"))
-		s.wants("scanned again", again.Body.String(), "Usado", next, "!Usar ahora")
+		s.wants("scanned again", again.Body.String(), `<div class="note bad" role="status"><b>Ya se usó el `, " · Cashier", next, "!Usar ahora", "!"+off)
+		s.speaks(roleCashier, "en")
+		s.wants("English", s.open(roleCashier, path).Body.String(), `<div class="note bad" role="status"><b>Already used on `, "!off the bill")
+		s.wants("its page", s.open(roleOwner, "/panel/canjes/"+x.ID.String()).Body.String(), `<div class="note bad" role="status"><b>Ya se usó el `, "!La caja descuenta")
+		s.speaks(roleCashier, "es")
+		s.shop.pass(freshTime*time.Millisecond + time.Millisecond)
+		s.wants("its address, later", s.get(roleCashier, used).Body.String(), "note bad", "!"+off)
 	}
 }
 
@@ -470,8 +476,32 @@ func TestTillGivenBack(t *testing.T) {
 		of.ok(err)
 		s := newPanelShopOn(of) // the sessions of before would have ended
 		page := s.open(roleOwner, "/panel/caja/"+ana.String()+"/canje/"+x.ID.String())
-		s.wants(fmt.Sprint(days, " days"), page.Body.String(), "Cancelado", text)
+		s.wants(fmt.Sprint(days, " days"), page.Body.String(), `<div class="note bad" role="status"><b>Se canceló el `, "Cancelado", text)
 	}
+}
+
+// TestTillOver: a voucher that expired, and what was handed over, are refused where they are
+// looked up.
+func TestTillOver(t *testing.T) {
+	t.Parallel()
+	lasting := stampSetup
+	lasting.also = strings.Replace(lasting.also, `"fulfilment":"Voucher"`, `"fulfilment":"Voucher","validDays":30`, 1)
+	of := newShop(t, lasting)
+	ana := of.customer("ana")
+	of.buy(ana, "5000")
+	voucher, err := of.redeem(ana, "vale")
+	of.ok(err)
+	of.pass(400 * oneDay)
+	of.buy(ana, "5000")
+	handed, err := of.redeem(ana, "cafe")
+	of.ok(err)
+	s := newPanelShopOn(of) // the sessions of before would have ended
+	for x, text := range map[*redemption]string{voucher: "Venció el ", handed: "Ya se entregó el "} {
+		page := s.open(roleOwner, "/panel/caja/"+ana.String()+"/canje/"+x.ID.String()).Body.String()
+		s.wants(x.RewardName, page, `<div class="note bad" role="status"><b>`+text, "!Quita ")
+	}
+	made := s.led(roleOwner, "/panel/caja/"+ana.String()+"/canje", "productId", handed.Reward.String(), "expectedPoints", handed.Points.String())
+	s.wants("just redeemed", s.open(roleOwner, made).Body.String(), `<div class="note" role="status"><b>`, "!Ya se entregó")
 }
 
 // TestTillKnownSale: a ticket that is sent again with the same values registers nothing, and the
@@ -574,7 +604,7 @@ func TestTillUndo(t *testing.T) {
 	s.wants("before", before, balance)
 	path := sold(roleCashier, "1234.5")
 	s.wants("sold", s.open(roleOwner, at).Body.String(), `<div class="big">156 <span class="unit">Lunas</span></div><p>15 Sellos</p>`)
-	s.wants("a cashier's own", s.open(roleCashier, path).Body.String(), "✓ Venta", "!/deshacer", "!Deshacer")
+	s.wants("a cashier's own", s.open(roleCashier, afterDone(path)).Body.String(), "✓ Venta", "!/deshacer", "!Deshacer")
 	stored := s.shop.entries()
 	if w := s.post(roleCashier, path+"/deshacer", url.Values{"totalAmount": {"1234.5"}}); w.Code != http.StatusForbidden {
 		t.Errorf("a cashier by address: %d", w.Code)
@@ -618,6 +648,8 @@ func TestTillPays(t *testing.T) {
 	path, _, _ := strings.Cut(first, "?")
 	back := s.led(roleOwner, path+"/deshacer", "totalAmount", "350")
 	s.wants("undone", page(back), "Vuelven 170 Lunas a su saldo; entrega 333.00 MXN", "Saldo 170 Lunas", "!Vencieron")
+	backPath, _, _ := strings.Cut(back, "?")
+	s.wants("its return, looked up", page(backPath), `<div class="note plain" role="status"><b>Ya registrada el `, "Volvieron 170 Lunas a su saldo; se entregó 333.00 MXN", "!entrega ")
 	s.wants("the sale that was undone", page(path), "Pagó 17.00 MXN con 170 Lunas.", "!Por cobrar")
 	s.wants("after it", page(at), offer, "Pago devuelto")
 	s.wants("fewer", page(sold("totalAmount", "350", "pay", "170", "pay.points", "60")), "Pagó 6.00 MXN con 60 Lunas. Por cobrar: 344.00 MXN", "Saldo 144 Lunas")
@@ -660,7 +692,7 @@ func TestTillPays(t *testing.T) {
 	held := s.shop.hold(luz, "50", usualHold, "")
 	ofHold, err := s.shop.sell(newSale{Customer: luz, Total: dec("100"), Pay: &newPayment{Hold: &held}})
 	s.shop.ok(err)
-	s.wants("paid from a hold", page("/panel/caja/"+luz.String()+"/venta/"+ofHold.ID.String()), "Pagó 5.00 MXN con 50 Lunas de una retención. Por cobrar: 95.00 MXN")
+	s.wants("paid from a hold", page("/panel/caja/"+luz.String()+"/venta/"+ofHold.ID.String()), "Pagó 5.00 MXN con 50 Lunas de una retención. En dinero: 95.00 MXN", "!Por cobrar")
 	s.wants("a customer whose hold was captured", page("/panel/caja/"+luz.String()), "Pago de una compra", "Liberación de una retención")
 	s.shop.verified()
 
