@@ -111,6 +111,27 @@ func TestApplyChanges(t *testing.T) {
 	s.verified()
 }
 
+// TestApplyFigures: what sello apply shows of numbers are plain digits, however they were written
+// (contract §31).
+func TestApplyFigures(t *testing.T) {
+	t.Parallel()
+	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
+	document := setup{program: `"rules":[{"key":"base","name":"Base","per":{"amount":0.0001,"points":1},"budget":1000000}]`,
+		also: `"segments":[{"key":"rich","name":"Ricos","rule":{"field":"balance","op":">","value":1e6}},{"key":"all","name":"Todos","rule":{"field":"totalSpent","op":">","value":99999999999.9999}}]`}.document()
+	var out applied
+	s.ok(s.admin().direct(t.Context(), "apply", applyRequest{Document: document}, &out))
+	var text strings.Builder
+	showApplied(&text, &out)
+	for _, line := range []string{".budget: 1000000\n", ".per.amount: 0.0001\n", "segments[rich].rule.value: 1000000\n", "segments[all].rule.value: 99999999999.9999\n"} {
+		if !strings.Contains(text.String(), line) {
+			t.Errorf("no %q in\n%s", line, text.String())
+		}
+	}
+	var c change
+	s.ok(json.Unmarshal([]byte(`{"from":123456789012.3456,"to":1000000}`), &c))
+	same(t, "beyond a decimal", fmt.Sprintf("%v %v", c.From, c.To), "123456789012.3456 1000000")
+}
+
 // TestApplyLists: a list left out of the document stays as it was; a list in it
 // replaces the old one.
 func TestApplyLists(t *testing.T) {

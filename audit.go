@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/json"
 	"iter"
 	"strings"
 )
@@ -271,6 +272,14 @@ type change struct {
 	Path string `json:"path"`
 	From any    `json:"from"` // nil: added
 	To   any    `json:"to"`   // nil: removed
+}
+
+// UnmarshalJSON keeps numbers as they are written: a float64 would show 1000000 as 1e+06.
+func (c *change) UnmarshalJSON(raw []byte) error {
+	type plain change
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	return dec.Decode((*plain)(c))
 }
 
 // stated is nil for the zero value, which stands for none.

@@ -58,10 +58,18 @@ func differences(old, next *config) ([]change, error) {
 	return changes, nil
 }
 
-// shownLeaf is a value of a document as a difference shows it.
+// shownLeaf is a value of a document as a difference shows it. A number is in plain digits, also
+// one that was written as 1e6 (contract §31).
 func shownLeaf(path string, v any) any {
-	if text, is := v.(string); is && isReceiverPath(path) {
-		return receiverShown(text)
+	switch v := v.(type) {
+	case string:
+		if isReceiverPath(path) {
+			return receiverShown(v)
+		}
+	case json.Number:
+		if d, err := parseDecimal(v.String()); err == nil {
+			return json.Number(d.String())
+		}
 	}
 	return v
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -186,6 +187,13 @@ func TestStatementChanged(t *testing.T) {
 	} else {
 		s.isLedgers(next, 0)
 	}
+
+	// A number that is written in another way is the same one.
+	spelled := regexp.MustCompile(`"amount":(\d+),`).ReplaceAll(whole, []byte(`"amount":$1.0,`))
+	if bytes.Equal(spelled, whole) {
+		t.Error("no amount is written in another way")
+	}
+	s.isLedgers(spelled, 1)
 
 	// The statement of a ledger that was edited is not the ledger's.
 	m := s.ledger(ana)[0]

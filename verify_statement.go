@@ -231,10 +231,22 @@ func (r *statementReport) differences(path string, said, is any) {
 			r.with("%s: son %d y deberían ser %d", path, len(said), len(is))
 		}
 	default:
-		if !isScalar(said) || said != is {
+		if !isScalar(said) || said != is && !sameNumber(said, is) {
 			r.with("%s: dice %s y el libro, %s", path, inJSON(said), inJSON(is))
 		}
 	}
+}
+
+// sameNumber reports whether both are numbers of one value, as 5.0 and 5 are (contract §31).
+func sameNumber(a, b any) bool {
+	x, isX := a.(json.Number)
+	y, isY := b.(json.Number)
+	if !isX || !isY {
+		return false
+	}
+	d, err := parseDecimal(x.String())
+	e, fault := parseDecimal(y.String())
+	return err == nil && fault == nil && d == e
 }
 
 func isScalar(v any) bool {
