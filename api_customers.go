@@ -212,7 +212,7 @@ func mergeCustomers(r *request) action {
 	case from == into && from != (id{}): // told before what exists, as for every field
 		r.fields.invalid("from", "debe ser otro cliente")
 	}
-	r.dryRun = r.flag("dryRun")
+	r.mayRehearse()
 	return func(t *txn) (any, error) {
 		c, left, err := t.merges.merge(into, from)
 		if err != nil {

@@ -54,7 +54,7 @@ func getTransaction(r *request) action {
 
 func registerTransaction(r *request) action {
 	in := r.saleFields()
-	r.dryRun = r.flag("dryRun")
+	r.mayRehearse()
 	explain := r.flag("explain")
 	if k, ok := r.saleRetry(in, r.body); ok {
 		r.retries = append(r.retries, k)
@@ -252,7 +252,7 @@ func registerBatch(r *request) action {
 		}
 		return row
 	})
-	r.dryRun = r.flag("dryRun")
+	r.mayRehearse()
 	if r.flag("explain") {
 		for i := range rows {
 			rows[i].in.explain = true

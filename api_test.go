@@ -82,6 +82,8 @@ func TestErrorTable(t *testing.T) {
 
 		"labels_invalid": true, // contract §21
 
+		"dry_run_unavailable": true, // contract §31
+
 		"reference_conflict": true, // contract §23
 
 		"item_not_purchased": true, "price_changed": true, "external_id_undone": true, "too_many_redemptions": true, // contract §19

@@ -63,6 +63,7 @@ var (
 	codeCustomerInactive         = newCode("customer_inactive", http.StatusBadRequest, "El cliente no está activo")
 	codeBirthDateInvalid         = newCode("birth_date_invalid", http.StatusBadRequest, "birthDate debe ser una fecha AAAA-MM-DD no futura")
 	codeAttributesInvalid        = newCode("attributes_invalid", http.StatusBadRequest, "attributes no es válido")
+	codeDryRunUnavailable        = newCode("dry_run_unavailable", http.StatusBadRequest, "Esta operación no tiene ensayo")
 	codeInvalidJSON              = newCode("invalid_json", http.StatusBadRequest, "El cuerpo no es JSON válido")
 	codeInvalidField             = newCode("invalid_field", http.StatusBadRequest, "") // the fault's own text
 	codeTooPrecise               = newCode("too_precise", http.StatusBadRequest, " admite como máximo 4 decimales")

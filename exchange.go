@@ -68,18 +68,19 @@ type action func(*txn) (any, error)
 type request struct {
 	caller
 	*http.Request
-	now     instant
-	body    []byte      // of a POST
-	fields  fieldReader // of the body
-	query   query
-	retries []retryKey // keys that the answer to a POST is kept and looked up under
-	actor   string     // of X-Actor; "" without
-	more    int32      // of a POST: how many requests it counts as beside the first
-	dryRun  bool       // of a POST: its action changes nothing
-	large   bool       // of a GET: the answer may be large, or take much reading
-	strict  bool       // Prefer: handling=strict
-	apart   bool       // of a POST: its action has transactions of its own
-	wait    uint8      // of a GET /events: for how many seconds it may wait for one
+	now       instant
+	body      []byte      // of a POST
+	fields    fieldReader // of the body
+	query     query
+	retries   []retryKey // keys that the answer to a POST is kept and looked up under
+	actor     string     // of X-Actor; "" without
+	more      int32      // of a POST: how many requests it counts as beside the first
+	dryRun    bool       // of a POST: its action changes nothing
+	rehearses bool       // of a POST: its route has a dry run
+	large     bool       // of a GET: the answer may be large, or take much reading
+	strict    bool       // Prefer: handling=strict
+	apart     bool       // of a POST: its action has transactions of its own
+	wait      uint8      // of a GET /events: for how many seconds it may wait for one
 }
 
 // pathID returns an id of the path; the zero id, which nothing has, if it is malformed.

@@ -138,6 +138,9 @@ func (r *request) flag(name string) bool {
 	return text == "true"
 }
 
+// mayRehearse says that the route has a dry run, and reads whether this is one.
+func (r *request) mayRehearse() { r.rehearses, r.dryRun = true, r.flag("dryRun") }
+
 // above0 reads a required number above zero.
 func (r *request) above0(name string, code errorCode) decimal {
 	d, present := r.fields.number(name)
@@ -248,7 +251,7 @@ func (r *request) labels(saleType string) saleLabels {
 	members, ok := r.fields.members("labels")
 	switch {
 	case !ok:
-		r.fields.invalid("labels", "debe ser un objeto")
+		r.fields.fail(newError(codeLabelsInvalid).on("labels"))
 	case saleType == typeReturn && len(members) > 0:
 		r.fields.invalid("labels", "solo vale en una compra")
 	default:

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math"
 	"net/http"
@@ -307,6 +308,33 @@ func TestOpenAPIRoutes(t *testing.T) {
 	}
 	if d := diff.Diff(served, described); d != "" {
 		t.Errorf("routes (-served +described):\n%s", d)
+	}
+}
+
+// TestDryRuns: a route that writes has a dry run if its description says so; of any other one it is
+// refused, and nothing is done (contract §31).
+func TestDryRuns(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	_, key := s.newKey(keyRequest{})
+	a, doc := newAPI(s.engine, nil, slog.New(slog.DiscardHandler)), readAPIDoc(t)
+	before := s.entries()
+	for _, r := range a.routes() {
+		method, path, _ := strings.Cut(r.pattern, " ")
+		if !writes(method) {
+			continue
+		}
+		has := false
+		for name, op := range doc.operations {
+			has = has || name == r.pattern && slices.ContainsFunc(op.Parameters, func(p docParameter) bool { return p.Name == "dryRun" })
+		}
+		w := answerTo(a, newRequest(method, path+"?dryRun=true", key, "{}"))
+		if refused := strings.Contains(w.Body.String(), `"dry_run_unavailable"`); refused == has || refused && w.Code != http.StatusBadRequest {
+			t.Errorf("%s: has a dry run: %v, but %d %s", r.pattern, has, w.Code, w.Body)
+		}
+	}
+	if !reflect.DeepEqual(before, s.entries()) {
+		t.Error("something was done")
 	}
 }
 

@@ -100,13 +100,13 @@ type newPayment struct {
 }
 
 // choose returns how many points pay for a purchase: those of a hold, if held is not nil, else of
-// the balance. It is 0 where Max finds none that can. Held points pay although the customer has a
+// the balance of an account. It is 0 where Max finds none that can. Held points pay although the customer has a
 // debt since: they were set aside before.
-func (y *payTerms) choose(in *newPayment, total, balance decimal, held *hold) (decimal, error) {
+func (y *payTerms) choose(in *newPayment, total decimal, a *account, held *hold) (decimal, error) {
 	points, field := in.Points, "pay.points"
 	switch {
-	case in.Max && balance >= 0:
-		return y.most(total, balance), nil
+	case in.Max && a.Balance >= 0:
+		return y.most(total, a.Balance), nil
 	case in.Max: // a debt
 		points = y.fewest()
 	case in.Amount%y.cent != 0:
@@ -126,8 +126,8 @@ func (y *payTerms) choose(in *newPayment, total, balance decimal, held *hold) (d
 		return 0, newError(codePointsPaymentTooLarge).number(y.percent).on("pay").with("maxPoints", most).with("maxAmount", y.worth(most))
 	case held != nil && points > held.Amount:
 		return 0, exceedsHold(held).on("pay")
-	case held == nil && points > balance:
-		return 0, lacks(points, balance)
+	case held == nil && points > a.Balance:
+		return 0, a.lacks(points)
 	}
 	return points, nil
 }
@@ -228,7 +228,7 @@ func (sa *salesTxn) planPayment(c *customer, s *sale, in *newPayment, list []aff
 			return from, 0, err
 		}
 	}
-	points, err := terms.choose(in, s.Total, from.Balance, from.held)
+	points, err := terms.choose(in, s.Total, from.account, from.held)
 	if err != nil || points == 0 {
 		return payer{}, s.Total, err
 	}

@@ -127,7 +127,9 @@ func TestPayTerms(t *testing.T) {
 			t.Errorf("%+v: %s costs %s", y, amount, price)
 		}
 		n := y.step * decimal(1+rnd.IntN(60))
-		chosen, err := y.choose(&newPayment{Points: n}, total, limit, nil)
+		var of account
+		of.Balance = limit
+		chosen, err := y.choose(&newPayment{Points: n}, total, &of, nil)
 		if (err == nil) != (usable(n) && n <= limit) || err == nil && chosen != n {
 			t.Errorf("%+v: %s of %s points for %s: %s, %v", y, n, limit, total, chosen, err)
 		}

@@ -60,7 +60,7 @@ func (pt *pointsTxn) expires(a *account, m *movement) instant {
 // the balance, which is negative in debt, and missing is required less available.
 func (pt *pointsTxn) debit(a *account, m *movement) error {
 	if m.Amount > a.Balance {
-		return lacks(m.Amount, a.Balance)
+		return a.lacks(m.Amount)
 	}
 	uses, err := pt.consume(a, m.Amount)
 	if err != nil {
@@ -73,9 +73,14 @@ func (pt *pointsTxn) debit(a *account, m *movement) error {
 	return pt.record(a, m)
 }
 
-// lacks is the error for points that an account does not have.
-func lacks(required, available decimal) error {
-	return newError(codeInsufficientBalance).with("required", required).with("available", available).with("missing", required-available)
+// lacks is the error for points that an account does not have. What it holds aside is told, since
+// the customer sees it.
+func (a *account) lacks(required decimal) error {
+	e := newError(codeInsufficientBalance).with("required", required).with("available", a.Balance).with("missing", required-a.Balance)
+	if held := a.held(); held != 0 {
+		e = e.with("held", held)
+	}
+	return e
 }
 
 var errLots error = damagedError("an account's lots do not add up to its balance")

@@ -73,6 +73,7 @@ var errorTexts = panelTexts{
 	"error.type_invalid":               {"El tipo debe ser compra o devolución", "The type must be a purchase or a return"},
 	"error.page_invalid":               {"La página debe ser un número desde 1", "The page must be a number from 1"},
 	"error.limit_invalid":              {"El límite debe ser un número de 1 a 100", "The limit must be a number from 1 to 100"},
+	"error.dry_run_unavailable":        {"Esta operación no tiene ensayo", "This operation has no dry run"},
 	"error.labels_invalid":             {"Las etiquetas no son válidas", "The labels are not valid"},
 	"error.attributes_invalid":         {"Los datos adicionales no son válidos", "The additional data is not valid"},
 	"error.invalid_json":               {"Lo que se envió no se entiende", "What was sent cannot be understood"},

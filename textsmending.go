@@ -39,6 +39,7 @@ var mendingTexts = panelTexts{
 	"mend.points_payment_too_large":   {"Los puntos no pueden pagar tanto de esta venta. context dice hasta cuántos, y cuánto valen; max usa los que se pueda.", "Points cannot pay that much of this sale. context says how many can, and what they are worth; max uses as many as possible."},
 	"mend.points_payment_step":        {"Usa un múltiplo de context.step, o amount o max, que lo calculan.", "Use a multiple of context.step, or amount or max, which work it out."},
 	"mend.points_payment_late":        {"Solo se paga con puntos una venta de ahora: sin pay, la de antes se registra.", "Only a sale of now is paid with points: one of before is registered without pay."},
+	"mend.dry_run_unavailable":        {"No se hizo nada. Tienen ensayo POST /transactions, su lote y merge: en lo demás, quita dryRun.", "Nothing was done. POST /transactions, its batch and merge have a dry run: leave dryRun out of anything else."},
 	"mend.labels_invalid":             {"labels es un objeto de hasta 10 textos: nombres de hasta 40 caracteres y valores de hasta 100, ninguno vacío.", "labels is an object of up to 10 texts: names of up to 40 characters and values of up to 100, none of them blank."},
 	"mend.hold_exceeded":              {"La retención tiene menos puntos. context.amount dice cuántos.", "The hold has fewer points. context.amount says how many."},
 	"mend.hold_not_found":             {"No hay ninguna retención con ese id, o es de otro cliente.", "There is no hold with that id, or it is another customer's."},
