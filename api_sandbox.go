@@ -5,7 +5,8 @@ import (
 	"net/http"
 )
 
-// The routes that only a sandbox has (contract §24). They take any key with organization:read.
+// The routes that only a sandbox has (contract §24). They take any key with organization:read; what
+// begins anew and so deletes everything, with customers:erase (contract §31).
 // Those that write run in transactions of their own, and ignore an Idempotency-Key.
 
 // codeClockBackwards is an error that no other server gives: openapi.json does not have it.
@@ -16,12 +17,12 @@ var testMode = []string{"test"}
 
 // routes are the routes of the sandbox.
 func (s *sandbox) routes() []route {
-	const scope = "organization:read"
+	const scope, erase = "organization:read", "customers:erase"
 	return []route{
 		{"GET /api/v1/test/clock", scope, s.getClock},
 		{"POST /api/v1/test/clock", scope, s.moveClock},
-		{"POST /api/v1/test/reset", scope, s.postReset},
-		{"POST /api/v1/test/sales", scope, s.postSales},
+		{"POST /api/v1/test/reset", erase, s.postReset},
+		{"POST /api/v1/test/sales", erase, s.postSales},
 	}
 }
 

@@ -85,6 +85,9 @@ func runCopy(ctx context.Context, c *invocation) error {
 func (d *copied) toDatabase(ctx context.Context, from, to *invocation) error {
 	from.readOnly = true
 	return from.withWhole(ctx, true, func(source openedStore) error {
+		if err := refuseMarked(ctx, source, from.dbName()); err != nil {
+			return err
+		}
 		return to.withWhole(ctx, false, func(target openedStore) error {
 			whole, length := target.(wholeStore), source.(*boltStore).file.Stats().FileBytes
 			err := source.View(ctx, func(tx Tx) error {
@@ -106,6 +109,9 @@ func (d *copied) toFile(ctx context.Context, from, to *invocation) error {
 		return to.ofFile(disk.ErrExists)
 	}
 	return from.withWhole(ctx, true, func(source openedStore) error {
+		if err := refuseMarked(ctx, source, from.dbName()); err != nil {
+			return err
+		}
 		if err := unserved(ctx, source.(wholeStore)); err != nil {
 			return from.ofFile(err)
 		}

@@ -246,6 +246,15 @@ func (c *invocation) refuseShop(ctx context.Context, e *engine) error {
 	return c.errNotSandbox()
 }
 
+// refuseMarked refuses the store of a sandbox, whose clock was moved: it is no shop's (contract §31).
+func refuseMarked(ctx context.Context, s Store, name string) error {
+	m, err := viewStore(ctx, s, readMark)
+	if err == nil && m != nil {
+		err = adminErrorf("%s: es de sello sandbox, para pruebas: sello sandbox -db lo abre", name)
+	}
+	return err
+}
+
 // errNotSandbox refuses a file that no sandbox made.
 func (c *invocation) errNotSandbox() error {
 	return adminErrorf("%s: no es un archivo de sello sandbox: elige otro con -db, o ninguno", c.dbName())

@@ -259,7 +259,11 @@ func (f *pageData) Testing() string {
 	if f.request.api.mode == nil {
 		return ""
 	}
-	return f.T("testing", f.Moment(f.now))
+	now := f.Moment(f.now)
+	if f.request.cfg == nil { // before a log-in nobody knows whose time it is
+		now += " (" + f.zone.String() + ")"
+	}
+	return f.T("testing", now)
 }
 
 // Token is that of the page's forms.

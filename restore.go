@@ -92,7 +92,10 @@ func (r *restored) check(ctx context.Context, path string) error {
 
 // checkStore is check for an engine on the file's store, which it closes.
 func (r *restored) checkStore(ctx context.Context, path string, e *engine, store *boltStore) error {
-	err := e.open(ctx)
+	err := refuseMarked(ctx, store, path)
+	if err == nil {
+		err = e.open(ctx)
+	}
 	old, isOld := errors.AsType[*schemaError](err)
 	switch {
 	case isOld && old.cause == "":

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -257,6 +258,7 @@ func TestSandboxSales(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"serve -addr 127.0.0.1:0 -db " + file:                                 "es de sello sandbox, para pruebas",
+		"restore " + file:                                                     "es de sello sandbox, para pruebas",
 		"demo -addr 127.0.0.1:0 -db " + file:                                  "tiene datos que no hizo sello demo",
 		"sandbox -addr 127.0.0.1:0 -now 2027-01-01 -db " + file:               "-document y -now son para un archivo nuevo",
 		"sandbox -addr 127.0.0.1:0 -db postgres://localhost/sello":            "una base de datos es de una tienda",
@@ -266,6 +268,10 @@ func TestSandboxSales(t *testing.T) {
 		if code, _, errs := s.run(line); code == 0 || !strings.Contains(errs, want) {
 			t.Errorf("%s: exit %d: %s", line, code, errs)
 		}
+	}
+	to := &invocation{db: "postgres://127.0.0.1:1/sello"}
+	if err := (&copied{}).toDatabase(t.Context(), &invocation{db: file}, to); err == nil || !strings.Contains(err.Error(), "es de sello sandbox, para pruebas") {
+		t.Errorf("copied: %v", err)
 	}
 	next := s.sandbox(" -db " + file)
 	if next.Key != shop.Key || !strings.HasPrefix(next.Now.String(), "2027-11-2") {
@@ -337,6 +343,27 @@ func TestSandboxMode(t *testing.T) {
 	}
 }
 
+// TestSandboxErases: what deletes everything needs a key that may erase.
+func TestSandboxErases(t *testing.T) {
+	t.Parallel()
+	for _, r := range new(sandbox).routes() {
+		erases := strings.HasSuffix(r.pattern, "/reset") || strings.HasSuffix(r.pattern, "/sales")
+		if want := map[bool]string{true: "customers:erase", false: "organization:read"}[erases]; r.scope != want {
+			t.Errorf("%s needs %s, want %s", r.pattern, r.scope, want)
+		}
+	}
+}
+
+// TestSandboxZone: before a log-in the page names the zone of the time that it shows.
+func TestSandboxZone(t *testing.T) {
+	t.Parallel()
+	at := instantOf(time.Date(2026, 11, 24, 16, 0, 0, 0, time.UTC))
+	r := &panelRequest{exchange: &exchange{api: &api{mode: testMode}, request: request{now: at}}, lang: speaking("es")}
+	f := &pageData{request: r, Lang: r.lang, format: r.format()}
+	f.now = at
+	same(t, "before a log-in", f.Testing(), "Pruebas: 24 nov 2026, 16:00 (UTC)")
+}
+
 // TestSandboxWebhook: a receiver on this machine gets what the clock brings, signed with the secret that
 // was printed.
 func TestSandboxWebhook(t *testing.T) {
@@ -344,6 +371,9 @@ func TestSandboxWebhook(t *testing.T) {
 	got := make(chan string, 100)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
+		if sent, _ := strconv.ParseInt(r.Header.Get("webhook-timestamp"), 10, 64); time.Since(time.Unix(sent, 0)).Abs() > 5*time.Minute {
+			t.Errorf("sent at %d by the clock that was moved", sent) // a receiver refuses it
+		}
 		got <- string(body)
 	}))
 	defer receiver.Close()

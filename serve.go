@@ -101,12 +101,9 @@ func runServe(ctx context.Context, c *invocation) error { return c.serve(ctx, c.
 
 // refuseSandbox refuses a store of a sandbox, whose clock was moved.
 func (c *invocation) refuseSandbox(ctx context.Context, s *service) error {
-	m, err := viewStore(ctx, s.api.engine.store, readMark)
+	err := refuseMarked(ctx, s.api.engine.store, c.dbName())
 	if errors.Is(err, errCorrupt) || errors.Is(err, errRecord) { // what can be read of a damaged file is served
 		return nil
-	}
-	if err == nil && m != nil {
-		err = adminErrorf("%s: es de sello sandbox, para pruebas: sello sandbox -db lo abre", c.dbName())
 	}
 	return err
 }
