@@ -39,6 +39,7 @@ const debianInstalled = `#!/bin/sh
 set -e
 [ "$1" = configure ] || exit 0
 ! command -v systemd-sysusers >/dev/null || systemd-sysusers sello.conf
+chmod 0600 /etc/sello.env # systemd reads it as root; passwords may be in one of before
 if [ -d /run/systemd/system ]; then
 	systemctl --system daemon-reload
 	deb-systemd-invoke try-restart sello.service
@@ -67,6 +68,8 @@ sello: statically-linked-binary [usr/bin/sello]
 # There is no address that mail could be sent to.
 sello: bogus-mail-host Maintainer *
 sello: bogus-mail-host-in-debian-changelog *
+# It may have the password of a database.
+sello: non-standard-file-perm 0600 != 0644 [etc/sello.env]
 `
 
 const debianCopyright = `Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
@@ -98,7 +101,7 @@ func (r *release) debian(arch string, binary []byte, documents, completions []fi
 			continue // is in debianCopyright
 		case f.name == "packaging/systemd/sello.service":
 			name = "lib/systemd/system/sello.service"
-			installed = append(installed, file{"etc/sello.env", 0o644, h.environment(data)})
+			installed = append(installed, file{"etc/sello.env", 0o600, h.environment(data)})
 		case f.name == "packaging/systemd/sello.sysusers.conf":
 			name = "usr/lib/sysusers.d/sello.conf"
 		}

@@ -79,6 +79,9 @@ func TestReproducible(t *testing.T) {
 			t.Errorf("/etc/sello.env lacks%q", want)
 		}
 	}
+	if listed, err := exec.Command("dpkg-deb", "--contents", packages[0]).Output(); err != nil || !regexp.MustCompile(`(?m)^-rw-------.* \./etc/sello\.env$`).Match(listed) {
+		t.Errorf("others can read /etc/sello.env: %v\n%s", err, listed) // it may have the password of a database
+	}
 	if _, err := exec.LookPath("lintian"); err != nil {
 		t.Log("no lintian")
 	} else if out, err := exec.Command("lintian", "--allow-root", "--fail-on", "warning,error", packages[0]).CombinedOutput(); err != nil {
