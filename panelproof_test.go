@@ -101,6 +101,17 @@ func TestPanelProvesForms(t *testing.T) {
 	p.want(http.StatusUnprocessableEntity, "", p.post(keysPath+"/nueva", key), `value="77"`)
 }
 
+// TestPanelProvesRepeats: what sends events of the past once more, or shows a secret, needs the
+// password.
+func TestPanelProvesRepeats(t *testing.T) {
+	t.Parallel()
+	for _, f := range webhookForms() {
+		if _, what, _ := strings.Cut(f.path, "{hook}"); (what == "/repetir" || what == "/secreto") != f.proof {
+			t.Errorf("%s: the password is asked for: %v", f.path, f.proof)
+		}
+	}
+}
+
 // TestPanelProvesConfig: a change of the configuration is reviewed without the password, and
 // applied with it.
 func TestPanelProvesConfig(t *testing.T) {
