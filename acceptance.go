@@ -93,6 +93,13 @@ func (l *logins) accept(ctx context.Context, in *acceptance, now instant) (*logg
 		if err == nil && !c.user.Password.equal(&a.user.Password) {
 			err = errLogInFailed
 		}
+		if err == errLogInFailed { // what nobody new could choose is told as to somebody new
+			stranger := *a
+			stranger.user = nil
+			if fault := l.checkPassword(ctx, &stranger, in); fault != nil {
+				err = fault
+			}
+		}
 	} else {
 		h, err = l.newPassword(ctx, a, in)
 	}
@@ -131,22 +138,27 @@ func (l *logins) enter(ctx context.Context, a *accepted, in *acceptance, now ins
 	})
 }
 
-// newPassword checks the name and the password of somebody new, or the other password of a
-// user, and hashes it.
+// newPassword checks what checkPassword does, and hashes the password.
 func (l *logins) newPassword(ctx context.Context, a *accepted, in *acceptance) (h passwordHash, err error) {
+	if err := l.checkPassword(ctx, a, in); err != nil {
+		return h, err
+	}
+	return l.hash(ctx, in.Password)
+}
+
+// checkPassword checks the name and the password of somebody new, or the other password of a
+// user.
+func (l *logins) checkPassword(ctx context.Context, a *accepted, in *acceptance) (err error) {
 	email, name, of := a.Email, "", id{}
 	if a.user != nil {
 		email, name, of = a.user.Email, a.user.Name, a.user.ID
 	} else if name, err = usersName(in.Name); err != nil {
-		return h, err
+		return err
 	}
 	if a.NoFactor {
 		of = id{} // the one that there will be after it
 	}
-	if err := l.checkNew(ctx, a.Org, of, in.Password, email, name); err != nil {
-		return h, err
-	}
-	return l.hash(ctx, in.Password)
+	return l.checkNew(ctx, a.Org, of, in.Password, email, name)
 }
 
 // accept does what an invitation leads to. h is the hash of a new password.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"reflect"
 	"regexp"
@@ -126,6 +127,31 @@ func TestPanelSecondInvitation(t *testing.T) {
 	if !reflect.DeepEqual(orgs, []uint32{1, 2}) {
 		t.Error("the user is in", orgs)
 	}
+}
+
+// TestPanelInvitationsAlike: an invitation's page is the same for an address that has an account
+// in another organization and for one that has none, byte for byte; so is what a password gets
+// that nobody could choose.
+func TestPanelInvitationsAlike(t *testing.T) {
+	t.Parallel()
+	w := newFormWorld(t)
+	s := w.panelShop
+	s.shop.secondShop()
+	pages := func(email string) (list []string) {
+		var token string
+		s.shop.in(2, func() { token = s.shop.invited(email, roleManager) })
+		hide := strings.NewReplacer(token, "TOKEN", email, "EMAIL")
+		path := "/panel/invitacion/" + token
+		b := s.browser()
+		for _, answer := range []*httptest.ResponseRecorder{
+			b.send("GET", path, nil), b.send("POST", path, url.Values{"name": {"Eva"}, "password": {"corta"}}),
+			b.send("POST", path, url.Values{"password": {testPassword + " otra"}}),
+		} {
+			list = append(list, fmt.Sprint(answer.Code, "\n", hide.Replace(mainOf(answer.Body.String()))))
+		}
+		return list
+	}
+	same(t, "of somebody with an account", pages("owner@example.com"), pages("nadie@example.com"))
 }
 
 // A counter is a form world whose owner looks at one sale.

@@ -249,12 +249,12 @@ func (v *panelRequest) enter(org uint32) error {
 	return err
 }
 
-// An invitationView is what an invitation leads to.
+// An invitationView is what an invitation leads to. It does not tell whether the address has an
+// account: whoever made the invitation has the link too.
 type invitationView struct {
 	Token   string
 	Reset   bool // to a new password
 	Entry   bool // to a session
-	Known   bool // the user is there, and proves the password
 	Email   string
 	Role    role
 	Inviter string // "" if a command made it
@@ -271,7 +271,7 @@ func invitationPage(v *panelRequest) (any, fillFunc) {
 		}
 		return &invitationView{}, nil
 	}
-	shown := &invitationView{Token: token, Reset: a.Kind == invitationReset, Entry: a.Kind == invitationEntry, Known: a.Kind == invitationJoin && a.user != nil, Email: a.Email, Role: a.Role}
+	shown := &invitationView{Token: token, Reset: a.Kind == invitationReset, Entry: a.Kind == invitationEntry, Email: a.Email, Role: a.Role}
 	if a.Kind != invitationJoin {
 		shown.Email = a.user.Email
 	}
@@ -360,7 +360,7 @@ var logInTexts = panelTexts{
 	"login.other":              {"Entrar como otra persona", "Log in as somebody else"},
 	"invitation.to":            {"%s te invita a %s como %s.", "%s invites you to %s as %s."},
 	"invitation.command":       {"Te invitan a %s como %s.", "You are invited to %s as %s."},
-	"invitation.known":         {"Ya tienes una cuenta: confirma tu contraseña para unirte.", "You already have an account: confirm your password to join."},
+	"invitation.known":         {"Si ya tienes una cuenta con este correo, escribe su contraseña y deja el nombre en blanco. Si no, escribe tu nombre y elige una contraseña de 15 caracteres o más.", "If you already have an account with this e-mail, type its password and leave the name blank. If not, type your name and choose a password of 15 characters or more."},
 	"invitation.reset":         {"Pon otra contraseña para %s.", "Set another password for %s."},
 	"invitation.entry":         {"Entra en %s con la cuenta de ejemplo %s.", "Log in to %s with the sample account %s."},
 	"invitation.name":          {"Tu nombre", "Your name"},

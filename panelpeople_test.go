@@ -96,7 +96,7 @@ func TestPanelInvitation(t *testing.T) {
 	path := "/panel/invitacion/" + s.shop.invited("ana@ejemplo.mx", roleManager)
 	before := s.shop.entries()
 	for range 2 {
-		b.want(http.StatusOK, "", b.send("GET", path, nil), "Te invitan a Café Luna como Encargado", `autocomplete="new-password"`)
+		b.want(http.StatusOK, "", b.send("GET", path, nil), "Te invitan a Café Luna como Encargado", "Si ya tienes una cuenta")
 	}
 	same(t, "the store after it was looked at", s.shop.entries(), before)
 	b.want(http.StatusUnprocessableEntity, "", b.send("POST", path, url.Values{"name": {"Ana"}, "password": {"corta"}}), "al menos 15 caracteres", `value="Ana"`)
