@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -46,37 +44,6 @@ type importReport struct {
 	OpeningBalances int     `json:"openingBalances"` // how many were given
 	OpeningPoints   decimal `json:"openingPoints"`   // their sum
 	DryRun          bool    `json:"dryRun"`          // nothing was stored
-}
-
-// A csvRecord is one customer or sale and the lines it was read from.
-type csvRecord struct {
-	row    importRow
-	lines  []csvLine
-	faults []rowFault // found without the store
-}
-
-// isReadable reports whether the record has a row that the store can look at.
-func (r *csvRecord) isReadable() bool { return r.lines[0].wrong == "" }
-
-// lineOf returns the line of an item.
-func (r *csvRecord) lineOf(item int) csvLine {
-	for _, l := range r.lines {
-		if l.wrong != "" {
-			continue
-		}
-		if item == 0 {
-			return l
-		}
-		item--
-	}
-	return r.lines[0]
-}
-
-// fail records a fault, unless its field has one already.
-func (r *csvRecord) fail(f rowFault) {
-	if !slices.ContainsFunc(r.faults, func(g rowFault) bool { return g.Field == f.Field && g.Item == f.Item }) {
-		r.faults = append(r.faults, f)
-	}
 }
 
 // A csvBatch is the records of one request.
@@ -190,24 +157,6 @@ func (c *invocation) onCopy(ctx context.Context, fn func(*invocation) error) (er
 	return fn(&onCopy)
 }
 
-// A readPart knows how far a file has been read.
-type readPart struct {
-	io.ReadSeeker
-	at int64 // bytes from the beginning
-}
-
-func (r *readPart) Read(p []byte) (int, error) {
-	n, err := r.ReadSeeker.Read(p)
-	r.at += int64(n)
-	return n, err
-}
-
-func (r *readPart) Seek(offset int64, whence int) (int64, error) {
-	at, err := r.ReadSeeker.Seek(offset, whence)
-	r.at = at
-	return at, err
-}
-
 // An importer is one import under way.
 type importer struct {
 	ctx     context.Context
@@ -216,13 +165,11 @@ type importer struct {
 	started time.Time
 
 	sheet
-	open    csvRecord           // the sale whose rows are being read
-	held    []csvLine           // unreadable lines after it, which may be its rows
-	closed  map[uint64]struct{} // purchases with items read so far, by the hash of what their rows share
-	batch   csvBatch            // being filled
-	batches chan csvBatch       // to be sent
-	stopped chan struct{}       // closed when nothing more will be sent
-	sent    atomic.Int64        // bytes of the file that are imported, about
+	memory  int64         // bytes of a file of sales that are gathered at once; 0: importMemory
+	batch   csvBatch      // being filled
+	batches chan csvBatch // to be sent
+	stopped chan struct{} // closed when nothing more will be sent
+	sent    atomic.Int64  // bytes of the file that are imported, about
 	report  importReport
 	rejects rejects
 	added   newcomers
@@ -255,214 +202,46 @@ func (im *importer) run(file io.ReadSeeker) (err error) {
 // read reads the records and hands them over in batches, so that one batch is read
 // while another is being imported.
 func (im *importer) read(in *lineReader, file *readPart) error {
+	if im.request.Kind == importSales {
+		return im.readSales(file)
+	}
 	for {
 		line, err := im.record(in)
 		if err == io.EOF {
-			break
+			return im.handOver()
 		}
 		if err != nil {
 			return err
 		}
 		im.batch.rows++
-		im.batch.at = file.at - int64(in.in.Buffered())
-		if err := im.take(line); err != nil {
+		r := csvRecord{lines: []csvLine{line}, at: file.at - int64(in.in.Buffered())}
+		if line.wrong != "" {
+			r.fail(rowFault{Text: line.wrong})
+		} else {
+			r.row, r.faults = im.toRow(line.fields)
+		}
+		if err := im.add(r); err != nil {
 			return err
 		}
 	}
-	if err := im.close(); err != nil {
+}
+
+// readSales is read for sales, whose rows are gathered before anything is written.
+func (im *importer) readSales(file *readPart) error {
+	g := saleGatherer{sheet: &im.sheet, memory: cmp.Or(im.memory, importMemory)}
+	if err := im.call(im.ctx, "import/place", importEnd{Org: im.request.Org}, &g.place); err != nil {
 		return err
 	}
-	return im.handOver()
+	err := g.gather(file, func(r csvRecord) error {
+		im.batch.rows = g.rows
+		return im.add(r)
+	})
+	return cmp.Or(err, im.handOver())
 }
-
-// take adds one line to the open record or begins the next. An unreadable line waits
-// for the next readable one. Between two rows of one sale it is a row of that sale too.
-// Then the sale is wrong, since it must not go in without one of its items.
-func (im *importer) take(line csvLine) error {
-	if line.wrong != "" {
-		im.held = append(im.held, line)
-		if len(im.open.row.Items) > 0 && len(im.held) < maxItems {
-			return nil
-		}
-		return im.close()
-	}
-	next := csvRecord{lines: []csvLine{line}}
-	next.row, next.faults = im.toRow(line.fields)
-	if im.request.Kind == importSales && sameSale(im.open.row, next.row) {
-		if len(im.held) > 0 {
-			im.open.fail(rowFault{Field: "items", Text: "una de las filas de la venta no es válida"})
-			im.open.lines = append(im.open.lines, im.held...)
-			im.held = nil
-		}
-		im.open.join(next)
-		return nil
-	}
-	if err := im.close(); err != nil {
-		return err
-	}
-	im.open = next
-	return nil
-}
-
-// close ends the open record. Held lines are not part of it, and each is wrong.
-func (im *importer) close() error {
-	open, held := im.open, im.held
-	im.open, im.held = csvRecord{}, nil
-	if im.reopens(open.row) {
-		open.fail(rowFault{Field: "items", Text: "las filas de la venta no están juntas"})
-	}
-	if err := im.add(open); err != nil {
-		return err
-	}
-	for _, line := range held {
-		if err := im.add(csvRecord{lines: []csvLine{line}, faults: []rowFault{{Text: line.wrong}}}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// reopens reports whether other rows of the same purchase were read before, apart
-// from these. Each group would become a sale of its own.
-func (im *importer) reopens(r importRow) bool {
-	if r.Type != typePurchase || len(r.Items) == 0 {
-		return false
-	}
-	h := sha256.New()
-	for _, s := range []string{r.ExternalID, r.Email, r.Phone, dateOf(r.CreatedAt)} {
-		fmt.Fprintf(h, "%q", s)
-	}
-	sum := binary.BigEndian.Uint64(h.Sum(nil))
-	_, reopened := im.closed[sum]
-	if im.closed == nil {
-		im.closed = map[uint64]struct{}{}
-	}
-	im.closed[sum] = struct{}{}
-	return reopened
-}
-
-// toRow reads the cells of a line. faults are what cannot be read in any organization.
-func (im *importer) toRow(fields []string) (row importRow, faults []rowFault) {
-	it, in := importItem{}, cellReader{sheet: &im.sheet}
-	for i, name := range im.taken {
-		cell := fields[i]
-		in.at(name, cell)
-		switch name {
-		case "firstName":
-			row.FirstName = cell
-		case "lastName", lastName2:
-			row.LastName = trimBlanks(row.LastName + " " + cell)
-		case "email":
-			row.Email = cell
-		case "phoneNumber":
-			row.Phone = in.key()
-		case "externalId":
-			row.ExternalID = in.key()
-		case "birthDate":
-			row.BirthDate = in.date()
-		case "marketing":
-			row.Marketing = cell
-		case "createdAt":
-			row.CreatedAt = in.date()
-		case "points":
-			row.Points = in.number()
-		case "expiresAt":
-			row.Expires = in.date()
-		case "historicPoints":
-			row.Historic = in.number()
-		case "type":
-			row.Type = saleType(cell)
-		case "totalAmount":
-			row.Total = in.number()
-		case "sku":
-			it.SKU = cell
-		case "quantity":
-			it.Quantity = in.number()
-		case "price":
-			it.Price = in.number()
-		case "comment":
-			row.Comment = cell
-		case "id":
-			row.ID = cell
-		case "category":
-			row.Category = cell
-		case "reference":
-			row.Reference = in.key()
-		case "labels":
-			row.Labels = append(row.Labels, in.labels()...)
-		default:
-			row.label(name, cell)
-		}
-	}
-	if im.request.Kind == importSales {
-		row.Type = cmp.Or(row.Type, typePurchase)
-	}
-	if it != (importItem{}) {
-		row.Items = []importItem{it}
-	}
-	return row, in.faults
-}
-
-// label adds the label of a column of its own.
-func (row *importRow) label(name, cell string) {
-	if called, ok := strings.CutPrefix(name, labelColumn); ok && trimBlanks(cell) != "" {
-		row.Labels = append(row.Labels, label{called, cell})
-	}
-}
-
-// sameSale reports whether two adjacent rows are items of one sale. A row without
-// an item is a sale of its own. Tills note a moment for each item of a purchase, so
-// these may differ within a day; the first counts. All returns of a purchase have
-// its externalId, so returns must have the same moment.
-func sameSale(a, b importRow) bool {
-	if len(a.Items) == 0 || len(b.Items) == 0 || a.ExternalID == "" ||
-		a.ExternalID != b.ExternalID || a.Type != b.Type || a.Email != b.Email || a.Phone != b.Phone {
-		return false
-	}
-	return a.CreatedAt == b.CreatedAt || a.Type == typePurchase && dateOf(a.CreatedAt) == dateOf(b.CreatedAt)
-}
-
-// dateOf returns the date as the file writes it. The organization's time zone is
-// not known here.
-func dateOf(moment string) string {
-	moment = trimBlanks(moment)
-	if at := strings.IndexAny(moment, "Tt"); at >= 0 {
-		moment = moment[:at]
-	}
-	return moment
-}
-
-// join adds a row to a sale. If its rows differ in the total or in a label, the whole sale is
-// wrong. A label may be in some rows only.
-func (r *csvRecord) join(next csvRecord) {
-	for _, f := range next.faults {
-		if slices.Contains(itemColumns, f.Field) {
-			f.Item = len(r.row.Items)
-		}
-		r.fail(f)
-	}
-	if next.row.Total != r.row.Total {
-		r.fail(rowFault{Field: "totalAmount", Text: unequalRows})
-	}
-	for _, l := range next.row.Labels {
-		at := slices.IndexFunc(r.row.Labels, func(had label) bool { return had.Name == l.Name })
-		if at < 0 {
-			r.row.Labels = append(r.row.Labels, l)
-		} else if trimBlanks(r.row.Labels[at].Value) != trimBlanks(l.Value) {
-			r.fail(rowFault{Field: labelColumn + l.Name, Text: unequalRows})
-		}
-	}
-	r.row.Items = append(r.row.Items, next.row.Items...)
-	r.lines = append(r.lines, next.lines...)
-}
-
-const unequalRows = "no es igual en todas las filas de la venta"
 
 func (im *importer) add(r csvRecord) error {
-	if len(r.lines) == 0 {
-		return nil
-	}
 	b := &im.batch
+	b.at = max(b.at, r.at)
 	b.records = append(b.records, r)
 	if b.lines += len(r.lines); b.lines < importBatch {
 		return nil
@@ -620,6 +399,7 @@ func (im *importer) list(lines []csvLine, reason string) error {
 			return err
 		}
 	}
+	slices.SortFunc(lines, func(a, b csvLine) int { return cmp.Compare(a.number, b.number) })
 	for _, l := range lines {
 		if !im.raw {
 			guardCells(l.fields)

@@ -473,6 +473,7 @@
 //	rejects.go           the file of an import's errors
 //	headings.go          which column a heading names
 //	sheet.go             the rows of a file that is imported
+//	salerows.go          the rows of a file that are one sale
 //	csv.go               the commands that import CSV
 //	importflags.go       their flags
 //	csvexport.go         the commands that export it

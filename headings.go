@@ -43,6 +43,8 @@ var importColumns = map[string][]column{
 		{"createdAt", "fecha, fecha hora, fecha venta, fecha compra, date, datetime, date time, sale date, order date, created"},
 		{"email", emailNames},
 		{"phoneNumber", phoneNames},
+		{"customerExternalId", "id externo cliente, número cliente, código cliente, clave cliente, número socio, número tarjeta, customer number, member id, member number, card number"},
+		{"customerId", "id sello, id cliente"},
 		{"type", "tipo, tipo movimiento, tipo operación"},
 		{"totalAmount", "total, importe, importe total, monto, monto total, total venta, amount, grand total"},
 		{"sku", "producto, código producto, clave producto, artículo, código artículo, product, product code, item"},
@@ -260,7 +262,10 @@ func (h *fileHeadings) missing(taken []string) string {
 		}
 	}
 	who, named := []string{"email", "phoneNumber"}, "email (correo) o phoneNumber (teléfono)"
-	if h.kind == importPoints {
+	switch h.kind {
+	case importSales:
+		who, named = append(who, "customerExternalId", "customerId"), "email (correo), phoneNumber (teléfono), customerExternalId (id externo cliente) o customerId (id sello)"
+	case importPoints:
 		who, named = append(who, "externalId", "id"), "email (correo), phoneNumber (teléfono), externalId o id"
 	}
 	if !slices.ContainsFunc(who, func(name string) bool { return slices.Contains(taken, name) }) {

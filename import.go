@@ -33,6 +33,24 @@ type importEnd struct {
 	Import string `json:"import"`
 }
 
+// An importPlace is what the cells of a file mean in an organization.
+type importPlace struct {
+	Country string `json:"country"` // of phones
+	Zone    string `json:"zone"`    // of moments
+	Unique  bool   `json:"unique"`  // purchases with one externalId are one sale, whatever their day
+}
+
+func (a *admin) importPlace(ctx context.Context, in importEnd) (importPlace, error) {
+	org, err := a.organization(ctx, in.Org)
+	if err != nil {
+		return importPlace{}, err
+	}
+	return read(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (importPlace, error) {
+		o := t.cfg.Organization
+		return importPlace{o.Profile.Country, o.Settings.Timezone, t.cfg.uniqueExternalIDs()}, nil
+	})
+}
+
 func (a *admin) importRows(ctx context.Context, in importRequest) ([]importOutcome, error) {
 	org, err := a.organization(ctx, in.Org)
 	if err != nil {
@@ -238,12 +256,12 @@ func (a *admin) importDone(ctx context.Context, in importEnd) (struct{}, error) 
 // row whose other contact is another than the customer's is wrong.
 func importSale(t *txn, r *rowReader, samePerson bool) (o importOutcome, err error) {
 	s, at := saleOf(t, r)
-	e, identified := identityOf(t, r)
-	if !identified {
-		return o, nil
+	w := whose{id: [2]string{"customerId", r.row.ID}, external: [2]string{"customerExternalId", r.row.Customer}}
+	if _, ok := parseID(trimBlanks(r.row.ID)); !ok && r.row.Customer == "" { // another system's "customer ID"
+		w.id[1], w.external = "", [2]string{"customerId", r.row.ID}
 	}
-	c, err := customerOfRow(t, e)
-	if err != nil {
+	c, err := w.customer(t, r)
+	if c == nil || err != nil {
 		return o, err
 	}
 	s.Customer = c.ID
@@ -255,10 +273,7 @@ func importSale(t *txn, r *rowReader, samePerson bool) (o importOutcome, err err
 		}
 	}
 	if !samePerson {
-		if _, err := t.customers.enrolled(e); err != nil {
-			return o, err
-		}
-		if o, err = personDoubt(t, c, e, true); err != nil || len(o.Faults) > 0 {
+		if o.Faults, err = w.doubts(t, r, c); err != nil || len(o.Faults) > 0 {
 			return o, err
 		}
 	}

@@ -30,7 +30,8 @@ type importRow struct {
 	Items      []importItem `json:"items,omitempty"`
 	Labels     []label      `json:"labels,omitempty"`
 
-	ID        string `json:"id,omitempty"` // of a customer
+	ID        string `json:"id,omitempty"`       // of a customer
+	Customer  string `json:"customer,omitempty"` // of a sale: the customer's externalId
 	Category  string `json:"category,omitempty"`
 	Reference string `json:"reference,omitempty"`
 

@@ -31,8 +31,12 @@ func importMovement(t *txn, r *rowReader, into *program, samePerson bool) (o imp
 	} else if in.expires != 0 && in.expires <= t.now {
 		in.late = newError(codeExpiresAtInvalid).on("expiresAt")
 	}
-	c, doubts, err := customerOfMovement(t, r, samePerson)
-	if o.Faults = doubts; c == nil || err != nil || r.err != nil || len(doubts) > 0 {
+	w := whose{id: [2]string{"id", r.row.ID}, external: [2]string{"externalId", r.row.ExternalID}}
+	c, err := w.customer(t, r)
+	if c != nil && err == nil && !samePerson {
+		o.Faults, err = w.doubts(t, r, c)
+	}
+	if c == nil || err != nil || r.err != nil || len(o.Faults) > 0 {
 		return o, err
 	}
 	in.customer = c.ID
@@ -59,21 +63,28 @@ func categoryNamed(cell string) string {
 	return cmp.Or(categoryWords[word], cell)
 }
 
-// customerOfMovement returns the customer that a row of points names, by id, externalId, e-mail
-// or phone. It returns nil if the row has a fault there. Of several that are named, the first
-// finds the customer; the others must be that customer's.
-func customerOfMovement(t *txn, r *rowReader, samePerson bool) (c *customer, doubts []rowFault, err error) {
-	text, byID := r.clean("id", r.row.ID, anyLength, codeInvalidField)
-	externalID, byExternal := r.clean("externalId", r.row.ExternalID, maxExternalID, codeInvalidField)
-	var e enrolment
-	if contact := trimBlanks(r.row.Email) != "" || trimBlanks(r.row.Phone) != ""; contact || !byID && !byExternal {
+// A whose is how a row names its customer: by id, externalId, e-mail or phone. Of several, the
+// first finds the customer; the others must be that customer's. id and external are a column
+// and its cell.
+type whose struct {
+	id, external [2]string
+	contact      enrolment
+	byNumber     bool // id or external is given
+}
+
+// customer returns the customer. It returns nil if the row has a fault there.
+func (w *whose) customer(t *txn, r *rowReader) (c *customer, err error) {
+	text, byID := r.clean(w.id[0], w.id[1], anyLength, codeInvalidField)
+	externalID, byExternal := r.clean(w.external[0], w.external[1], maxExternalID, codeInvalidField)
+	w.byNumber = byID || byExternal
+	if contact := trimBlanks(r.row.Email) != "" || trimBlanks(r.row.Phone) != ""; contact || !w.byNumber {
 		var sound bool
-		if e, sound = identityOf(t, r); !sound {
-			return nil, nil, nil
+		if w.contact, sound = identityOf(t, r); !sound {
+			return nil, nil
 		}
 	}
-	if r.isWrong("id", "externalId") {
-		return nil, nil, nil
+	if r.isWrong(w.id[0], w.external[0]) {
+		return nil, nil
 	}
 	if byID {
 		cust, _ := parseID(text)
@@ -84,28 +95,33 @@ func customerOfMovement(t *txn, r *rowReader, samePerson bool) (c *customer, dou
 			err = newError(codeCustomerNotFound)
 		}
 	} else {
-		c, err = customerOfRow(t, e)
+		c, err = customerOfRow(t, w.contact)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if byID && byExternal && c.ExternalID != externalID {
-		r.invalid("externalId", "no es el del cliente")
-		return nil, nil, nil
+		r.invalid(w.external[0], "no es el del cliente")
+		return nil, nil
 	}
-	if samePerson || (e.Email == "" && e.Phone == "") {
-		return c, nil, nil
+	return c, nil
+}
+
+// doubts are the faults of a row whose contacts may be another's than the customer's.
+func (w *whose) doubts(t *txn, r *rowReader, c *customer) ([]rowFault, error) {
+	if w.contact.Email == "" && w.contact.Phone == "" {
+		return nil, nil
 	}
-	if _, err := t.customers.enrolled(e); err != nil {
-		return nil, nil, err
+	if _, err := t.customers.enrolled(w.contact); err != nil {
+		return nil, err
 	}
-	if byID || byExternal {
-		d, err := t.customers.doubt(c, e)
+	if w.byNumber {
+		d, err := t.customers.doubt(c, w.contact)
 		if d != noDoubt {
 			r.fail(invalidField("", "el email o el teléfono no es del cliente"))
 		}
-		return c, nil, err
+		return nil, err
 	}
-	o, err := personDoubt(t, c, e, true)
-	return c, o.Faults, err
+	o, err := personDoubt(t, c, w.contact, true)
+	return o.Faults, err
 }

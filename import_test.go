@@ -152,9 +152,9 @@ func TestImportRows(t *testing.T) {
 		r1    = "A,2026-01-07T10:00:00Z,ana@example.com,,Return,5,X,1,5,"
 		r2    = "A,2026-01-08T10:00:00Z,ana@example.com,,Return,5,Y,1,5,"
 		bad   = "A,2026-01-05T10:01:00Z,ana@example.com"
-		apart = "las filas de la venta no están juntas"
-		spoil = "una de las filas de la venta no es válida"
 		short = "tiene 3 columnas y debería tener 10"
+		spoil = "una de las filas de la venta no es válida: la fila 3 " + short
+		total = "totalAmount: \"10\": no es igual en todas las filas de la venta: la fila 3 tiene "
 	)
 	for _, test := range []struct {
 		reason string
@@ -165,16 +165,18 @@ func TestImportRows(t *testing.T) {
 		{"two items of a sale that leaves its type out", []string{strings.Replace(a1, "Purchase", "", 1), strings.Replace(a2, "Purchase", "", 1)}, "1 new, 0 known, 0 wrong"},
 		{"another day", []string{a1, aNext}, "2 new, 0 known, 0 wrong"},
 		{"no items", []string{aBare, aMore}, "2 new, 0 known, 0 wrong"},
-		{"items and none", []string{a1, aMore}, "2 new, 0 known, 0 wrong"},
-		{"totals differ", []string{a1, a11}, "0 new, 0 known, 1 wrong; 2 totalAmount: \"10\": no es igual en todas las filas de la venta; 3 totalAmount: \"10\": no es igual en todas las filas de la venta"},
+		{"items and none", []string{a1, aMore}, "0 new, 0 known, 1 wrong; 2 " + total + `"12"; 3 ` + total + `"12"`},
+		{"totals differ", []string{a1, a11}, "0 new, 0 known, 1 wrong; 2 " + total + `"11"; 3 ` + total + `"11"`},
 		{"returns of two moments", []string{a1, a2, r1, r2}, "3 new, 0 known, 0 wrong"},
-		{"apart", []string{a1, b1, a2}, "2 new, 0 known, 1 wrong; 4 " + apart},
-		{"known at once", []string{a1, r1, a1}, "2 new, 0 known, 1 wrong; 4 " + apart},
+		{"apart", []string{a1, b1, a2}, "2 new, 0 known, 0 wrong"},
+		{"known at once", []string{a1, r1, a1}, "2 new, 0 known, 0 wrong"},
 		{"a broken line within", []string{a1, bad, a2, b1}, "1 new, 0 known, 1 wrong; 2 " + spoil + "; 3 " + spoil + "; 4 " + spoil},
-		{"a broken line between", []string{a1, bad, b1}, "2 new, 0 known, 1 wrong; 3 " + short},
-		{"broken lines at the end", []string{a1, bad, bad}, "1 new, 0 known, 2 wrong; 3 " + short + "; 4 " + short},
-		{"broken lines first", []string{bad, a1, a2}, "1 new, 0 known, 1 wrong; 2 " + short},
-		{"a broken line within no sale", []string{aBare, bad, aMore}, "2 new, 0 known, 1 wrong; 3 " + short},
+		{"a broken line apart", []string{a1, b1, a2, bad}, "1 new, 0 known, 1 wrong; 2 " + strings.Replace(spoil, "3", "5", 1) + "; 4 " + strings.Replace(spoil, "3", "5", 1) + "; 5 " + strings.Replace(spoil, "3", "5", 1)},
+		{"a broken line after", []string{a1, bad, b1}, "1 new, 0 known, 1 wrong; 2 " + spoil + "; 3 " + spoil},
+		{"a broken line before", []string{b1, bad, a1, a2}, "1 new, 0 known, 1 wrong; 3 " + spoil + "; 4 " + spoil + "; 5 " + spoil},
+		{"a broken line of no sale", []string{b1, bad, b1}, "0 new, 0 known, 2 wrong; 2 " + spoil + "; 4 " + spoil + "; 3 " + short},
+		{"a broken line whose sale nobody knows", []string{b1, `"`, aBare}, "2 new, 0 known, 1 wrong; 3 no es CSV válido: hay comillas mal puestas"},
+		{"a row without its sale's cells", []string{a1, b1, ",,,,,,Y,1,5,"}, "1 new, 0 known, 1 wrong; 3 una de las filas de la venta no es válida: la fila 4 no lleva externalId; 4 una de las filas de la venta no es válida: la fila 4 no lleva externalId"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			s := newShop(t, setup{})

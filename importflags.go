@@ -84,6 +84,7 @@ func importPointsFlags(c *invocation) {
 
 func importSalesFlags(c *invocation) {
 	importFlags(c)
-	c.more = "Columnas: externalId (ticket), createdAt (fecha), correo, teléfono, tipo (compra o devolución),\n" +
-		"total, producto, cantidad, precio, comentario.\n\n" + c.more
+	c.more = "Columnas: externalId (ticket), createdAt (fecha), correo, teléfono, customerExternalId o\n" +
+		"customerId del cliente, tipo (compra o devolución), total, producto, cantidad, precio, comentario.\n" +
+		"Las filas de un ticket son una venta, estén donde estén. Entra entera, o va entera a los errores.\n\n" + c.more
 }

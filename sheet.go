@@ -152,6 +152,74 @@ func (r *cellReader) labels() saleLabels {
 	return list
 }
 
+// toRow reads the cells of a line. faults are what cannot be read in any organization.
+func (s *sheet) toRow(fields []string) (row importRow, faults []rowFault) {
+	it, in := importItem{}, cellReader{sheet: s}
+	for i, name := range s.taken {
+		cell := fields[i]
+		in.at(name, cell)
+		switch name {
+		case "firstName":
+			row.FirstName = cell
+		case "lastName", lastName2:
+			row.LastName = trimBlanks(row.LastName + " " + cell)
+		case "email":
+			row.Email = cell
+		case "phoneNumber":
+			row.Phone = in.key()
+		case "externalId":
+			row.ExternalID = in.key()
+		case "birthDate":
+			row.BirthDate = in.date()
+		case "marketing":
+			row.Marketing = cell
+		case "createdAt":
+			row.CreatedAt = in.date()
+		case "points":
+			row.Points = in.number()
+		case "expiresAt":
+			row.Expires = in.date()
+		case "historicPoints":
+			row.Historic = in.number()
+		case "type":
+			row.Type = saleType(cell)
+		case "totalAmount":
+			row.Total = in.number()
+		case "sku":
+			it.SKU = cell
+		case "quantity":
+			it.Quantity = in.number()
+		case "price":
+			it.Price = in.number()
+		case "comment":
+			row.Comment = cell
+		case "id", "customerId":
+			row.ID = cell
+		case "customerExternalId":
+			row.Customer = in.key()
+		case "category":
+			row.Category = cell
+		case "reference":
+			row.Reference = in.key()
+		case "labels":
+			row.Labels = append(row.Labels, in.labels()...)
+		default:
+			row.label(name, cell)
+		}
+	}
+	if it != (importItem{}) {
+		row.Items = []importItem{it}
+	}
+	return row, in.faults
+}
+
+// label adds the label of a column of its own.
+func (row *importRow) label(name, cell string) {
+	if called, ok := strings.CutPrefix(name, labelColumn); ok && trimBlanks(cell) != "" {
+		row.Labels = append(row.Labels, label{called, cell})
+	}
+}
+
 // survey reads the rows for what only all of them tell: whether a column without a heading
 // has a cell, which is an error, and whether dates have the month first.
 func (s *sheet) survey(in *lineReader) error {

@@ -305,10 +305,10 @@ func TestRowFaults(t *testing.T) {
 			`fila 2, Piezas: "0": debe ser mayor a 0`, `fila 2, Precio unitario: "x": debe ser un número`,
 			"fila 3, Producto: es requerido", `fila 3, Precio unitario: "-1": debe ser mayor o igual a 0`}},
 		{"rows of two totals, and an item", importSales, sales, "T-4,2026-01-05,ana@example.com,,10,A,1,1\nT-4,2026-01-05,ana@example.com,,11,B,0,1", []string{
-			`Importe: "10": no es igual en todas las filas de la venta`, `fila 3, Piezas: "0": debe ser mayor a 0`}},
+			`Importe: "10": no es igual en todas las filas de la venta: la fila 3 tiene "11"`, `fila 3, Piezas: "0": debe ser mayor a 0`}},
 		{"an item without a column", importSales, "Folio,Fecha,Correo,Importe,Producto,Precio", "T-5,2026-01-05,ana@example.com,10,A,1", []string{"quantity (cantidad): debe ser un número"}},
 		{"a broken row among its rows", importSales, sales, "T-6,2026-01-05,ana@example.com,,10,A,1,1\nT-6,x\nT-6,2026-01-05,ana@example.com,,10,B,0,1", []string{
-			`fila 4, Piezas: "0": debe ser mayor a 0`, "una de las filas de la venta no es válida"}},
+			`fila 4, Piezas: "0": debe ser mayor a 0`, "una de las filas de la venta no es válida: la fila 3 tiene 2 columnas y debería tener 8"}},
 		{"a known ticket with other data", importSales, sales, "T-0,2026-01-04,ana@example.com,,11,,,", []string{`Folio: "T-0": ya se registró con otros datos`}},
 		{"more than anybody reads", importSales, sales, strings.Repeat("T-7,2026-01-05,ana@example.com,,10,A,0,1\n", 20), append(many, "y 10 más")},
 	} {

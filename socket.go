@@ -54,6 +54,7 @@ func (a *admin) operations() map[string]func(ctx context.Context, in []byte) (an
 		"statement":     operation(a.verifyStatement),
 		"backup":        operation(a.backup),
 		"import":        operation(a.importRows),
+		"import/place":  operation(a.importPlace),
 		"import/done":   operation(a.importDone),
 		"export/rows":   operation(a.exportRows),
 		"organizations": operation(a.organizations),
