@@ -33,7 +33,7 @@ func serveFlags(c *invocation) {
 		c.memory, err = parseMemory(text)
 		return err
 	})
-	c.set.IntVar(&c.pgConns, "pg-conns", 32, "`conexiones` a la base de datos de -db, como máximo; al menos 5")
+	c.set.IntVar(&c.pgConns, "pg-conns", 24, "`conexiones` a la base de datos de -db, como máximo; al menos 5")
 	logFlags(c)
 	c.set.DurationVar(&c.backups.every, "backup-every", 0, "`tiempo` entre copias del archivo, como 90m o 24h, de al menos 1m; sin ella no se hacen")
 	c.set.IntVar(&c.backups.keep, "backup-keep", 24, "`número` de copias que se conservan, las más nuevas")

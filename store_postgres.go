@@ -39,7 +39,14 @@ var _ sharedStore = (*postgresStore)(nil)
 
 // openPostgres opens the store in a database.
 func openPostgres(ctx context.Context, address string, opts databaseOptions) (openedStore, error) {
-	db, err := postgres.Open(ctx, address, postgres.Options{Conns: opts.conns, Create: !opts.mustExist && !opts.readOnly, Standby: opts.readOnly, Name: "sello", Parts: opts.parts})
+	options := postgres.Options{Conns: opts.conns, Create: !opts.mustExist && !opts.readOnly, Standby: opts.readOnly, Name: "sello", Parts: opts.parts}
+	if opts.conns > commandConns { // a command does with what it finds
+		options.Fewer = func(has, may int) {
+			opts.log.Warn("fewer connections to the database", "has", has, "max", may, "cause", "the database, a limit of the role or a pooler gives no more",
+				"help", "set -pg-conns to what there is for each server, or let the database give more: docs/postgresql.md")
+		}
+	}
+	db, err := postgres.Open(ctx, address, options)
 	if err != nil {
 		return nil, openingError(err)
 	}

@@ -355,7 +355,7 @@ func (db *DB) Stats() Stats {
 	s := db.chain.stats
 	db.chain.mu.RUnlock()
 	s.Trips = db.trips.Load()
-	s.Conns, s.MaxConns = len(db.readers.tokens)+len(db.writers.tokens), cap(db.readers.tokens)+cap(db.writers.tokens)
+	s.Conns, s.MaxConns = db.conns.used(), db.conns.size
 	return s
 }
 

@@ -24,11 +24,13 @@ var errSilent = errors.New("postgres: no answer in time")
 type conn struct {
 	db       *DB
 	pg       *pgconn.PgConn
-	prepared bool   // it has the prepared statements that only read
-	commits  bool   // it has those that write to the log, too
-	epoch    uint64 // of the pool, when it was made
-	warned   bool   // the database has warned since the last trip began
-	over     bool   // it is in a transaction that only read and is of no use any more: the next trip ends it
+	prepared bool      // it has the prepared statements that only read
+	commits  bool      // it has those that write to the log, too
+	epoch    uint64    // of the connections, when it was made
+	reads    bool      // a reader has it
+	since    time.Time // it was given back
+	warned   bool      // the database has warned since the last trip began
+	over     bool      // it is in a transaction that only read and is of no use any more: the next trip ends it
 }
 
 // hints are settings that only make a session better. A pooler refuses them: its connections are
@@ -52,6 +54,9 @@ func (db *DB) dial(ctx context.Context) (*conn, error) {
 		return db.dialWith(ctx, nil)
 	}
 	c, err := db.dialWith(ctx, hints)
+	if isFull(err) {
+		return nil, err
+	}
 	switch sqlState(err) {
 	case "08P01", "22023", "42704": // unknown or forbidden parameters
 		if c, err = db.dialWith(ctx, nil); err == nil {
@@ -113,7 +118,7 @@ func (db *DB) greet(c *conn) error {
 	if major < 15 {
 		return fmt.Errorf("%w: %s", ErrOld, version)
 	}
-	if db.unprepared.Load() || !db.checked.Load() {
+	if c.prepared || db.unprepared.Load() || !db.checked.Load() {
 		return nil
 	}
 	err := c.prepare(false)

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	mathrand "math/rand/v2"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 // Options of Open.
 type Options struct {
 	Conns    int           // most connections; 0 means 8, and 5 is the least. Some are kept for commits
+	Fewer    Fewer         // told that the database gives fewer; nil: nobody is
 	Values   int           // bytes of values that are kept; 0 means 16 MiB
 	Parts    Partition     // nil means that all keys are of the common part
 	Create   bool          // make the tables if there are none, and look whether the user may write
@@ -59,17 +59,14 @@ type DB struct {
 	pooled     atomic.Bool // a pooler refuses settings of the session
 	unprepared atomic.Bool // a pooler refuses prepared statements
 
-	readers, writers pool
+	conns            conns
+	readers, writers pool     // who uses them
 	me               [16]byte // holder of leases
 	chain            chain
 	checks           headChecks
 	closed           atomic.Bool
 	trips            atomic.Uint64
 }
-
-// connsForCommits are kept apart from those of readers, so that many readers do not hold up the
-// commits.
-const connsForCommits = 4
 
 // Open connects to the database that a connection string names, and checks that it is one of
 // sello's.
@@ -92,10 +89,9 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 	if _, ok := config.RuntimeParams["application_name"]; !ok {
 		config.RuntimeParams["application_name"] = options.Name
 	}
-	conns := max(cmp.Or(options.Conns, 8), connsForCommits+1)
 	db := &DB{config: config, options: options, trip: trip}
-	db.readers.init(db, conns-connsForCommits)
-	db.writers.init(db, connsForCommits)
+	db.conns.init(db, max(cmp.Or(options.Conns, 8), connsForCommits+1))
+	db.readers, db.writers = pool{&db.conns, true}, pool{&db.conns, false}
 	rand.Read(db.me[:])
 	if db.parts = options.Parts; db.parts == nil {
 		db.parts = undivided{}
@@ -106,7 +102,14 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 		return nil, err
 	}
 	db.checked.Store(true)
-	db.writers.renew() // whose connections have prepared nothing
+	err = db.over(ctx, &db.writers, db.greet) // which has prepared nothing yet
+	if err == nil && options.Create {
+		err = db.conns.keepForCommits(ctx)
+	}
+	if err != nil {
+		db.Close()
+		return nil, openError(err)
+	}
 	db.patience = cmp.Or(options.Patience, 5*time.Second)
 	return db, nil
 }
@@ -116,163 +119,8 @@ func (db *DB) Close() error {
 	if db.closed.Swap(true) {
 		return ErrClosed
 	}
-	db.readers.close()
-	db.writers.close()
+	db.conns.close()
 	return nil
-}
-
-// A pool keeps connections for the next who needs one.
-type pool struct {
-	db     *DB
-	tokens chan struct{} // one for each connection that there may be
-
-	mu    sync.Mutex
-	idle  []*conn // the last one was used last
-	epoch uint64  // how often a connection has failed; older ones are likely dead too
-}
-
-func (p *pool) init(db *DB, size int) { p.db, p.tokens = db, make(chan struct{}, size) }
-
-// poolWait is how long to wait for a connection that others use.
-const poolWait = time.Second
-
-// take returns a connection. It fails with ErrUnavailable if all are in use for long, or with the
-// error of dialing.
-func (p *pool) take(ctx context.Context) (c *conn, err error) {
-	select {
-	case p.tokens <- struct{}{}:
-	default:
-		limit := time.NewTimer(poolWait)
-		defer limit.Stop()
-		select {
-		case p.tokens <- struct{}{}:
-		case <-limit.C:
-			return nil, fmt.Errorf("%w: %w", ErrUnavailable, errFull)
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	if p.db.closed.Load() {
-		<-p.tokens
-		return nil, ErrClosed
-	}
-	p.mu.Lock()
-	epoch := p.epoch
-	if n := len(p.idle); n > 0 {
-		c = p.idle[n-1]
-		p.idle = p.idle[:n-1]
-	}
-	p.mu.Unlock()
-	if c != nil {
-		return c, nil
-	}
-	if c, err = p.db.dial(ctx); err != nil {
-		<-p.tokens
-		if p.db.checked.Load() { // it was right when the database was opened, and may be so again
-			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
-		}
-		return nil, err
-	}
-	c.epoch = epoch
-	return c, nil
-}
-
-// give puts a connection back, or closes it if nobody else can use it. err is that of its last use.
-func (p *pool) give(c *conn, err error) {
-	if outcomeOf(err) == elsewhere {
-		c.close()
-		p.db.readers.renew() // who only reads would not notice
-	}
-	p.mu.Lock()
-	broken := c.pg.IsClosed() && c.epoch == p.epoch
-	if broken {
-		p.epoch++
-	}
-	keep := c.idle() && c.epoch == p.epoch && !p.db.closed.Load()
-	var dead []*conn
-	if keep {
-		p.idle = append(p.idle, c)
-	} else {
-		dead = append(dead, c)
-		for i := 0; i < len(p.idle); {
-			if p.idle[i].epoch == p.epoch {
-				i++
-				continue
-			}
-			dead = append(dead, p.idle[i])
-			p.idle = append(p.idle[:i], p.idle[i+1:]...)
-		}
-	}
-	p.mu.Unlock()
-	if broken {
-		p.db.chain.doubt()
-	}
-	for _, c := range dead {
-		c.close()
-	}
-	<-p.tokens
-}
-
-// overTime is for how long a transaction that is over may stay open. While it does, the database keeps
-// what it might read.
-const overTime = 5 * time.Millisecond
-
-// giveOver puts a connection back whose transaction, which only read, is of no use any more. Who
-// takes it next ends that with what it has to say.
-func (p *pool) giveOver(c *conn) {
-	if c.pg.IsClosed() || c.pg.TxStatus() != 'T' {
-		go func() {
-			c.rollback()
-			p.give(c, nil)
-		}()
-		return
-	}
-	c.over = true
-	time.AfterFunc(overTime, func() { p.end(c) })
-	p.give(c, nil)
-}
-
-// end ends what is over on a connection that nobody has taken.
-func (p *pool) end(c *conn) {
-	select {
-	case p.tokens <- struct{}{}:
-	default: // all are in use, this one too
-		time.AfterFunc(overTime, func() { p.end(c) })
-		return
-	}
-	p.mu.Lock()
-	at := slices.Index(p.idle, c)
-	if at >= 0 {
-		p.idle = slices.Delete(p.idle, at, at+1)
-	}
-	p.mu.Unlock()
-	if at < 0 {
-		<-p.tokens
-		return
-	}
-	var err error
-	if c.over {
-		_, err = c.trip().run()
-	}
-	p.give(c, err)
-}
-
-// renew closes the connections that nobody uses now, and those in use once they are given back.
-func (p *pool) renew() {
-	p.mu.Lock()
-	p.epoch++
-	p.mu.Unlock()
-	p.close()
-}
-
-func (p *pool) close() {
-	p.mu.Lock()
-	idle := p.idle
-	p.idle = nil
-	p.mu.Unlock()
-	for _, c := range idle {
-		c.close()
-	}
 }
 
 // pause waits before the nth try of something: some milliseconds, and up to 200 after many.

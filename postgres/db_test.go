@@ -916,7 +916,7 @@ func TestTurnReads(t *testing.T) {
 func TestViewPanics(t *testing.T) {
 	t.Parallel()
 	db := open(t, pgtest.DSN(t))
-	for range 3 * cap(db.readers.tokens) {
+	for range 3 * db.conns.size {
 		func() {
 			defer func() { recover() }()
 			db.View(t.Context(), func(s *State) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -40,7 +41,7 @@ const (
 	// passes. Nothing was stored.
 	ErrUnavailable = failure("unavailable")
 
-	// errFull is an ErrUnavailable that other uses of this process are the cause of.
+	// errFull is an ErrUnavailable of who has waited for a connection for long.
 	errFull = failure("all connections are in use")
 
 	// errStandby is the answer of a server that takes no writes, and may lack what is acknowledged.
@@ -129,6 +130,17 @@ func usedError(err error) error {
 	return err
 }
 
+// isFull reports whether a connection was refused because there are too many: by PostgreSQL, also
+// where a pooler tells it, or by a pooler. One of several hosts is enough.
+func isFull(err error) bool {
+	if err == nil {
+		return false
+	}
+	text := strings.ToLower(err.Error())
+	return slices.ContainsFunc([]string{"sqlstate 53300", "too many connections", "no more connections allowed", "max clients reached", "max_client_conn"},
+		func(said string) bool { return strings.Contains(text, said) })
+}
+
 // openError returns an error of connecting as one of those above, with its cause, if it is one.
 // Causes never have a password.
 func openError(err error) error {
@@ -147,7 +159,7 @@ func openError(err error) error {
 		known = ErrForbidden
 	case state == "25006":
 		known = ErrReadOnly
-	case strings.HasPrefix(state, "53") || strings.HasPrefix(state, "57"):
+	case isFull(err) || strings.HasPrefix(state, "53") || strings.HasPrefix(state, "57"):
 		known = ErrUnavailable
 	case state == "":
 		if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, errSilent) {
