@@ -30,6 +30,10 @@ type databaseOptions struct {
 	parts     storeParts            // nil: there is one
 }
 
+// commandConns is how many connections to a database a command has that is no server: the fewest
+// that there can be.
+const commandConns = 5
+
 // storeParts divide the keys of a store into parts, whose commits do not wait for each other. What
 // is of several parts or of none is of part 0.
 type storeParts interface {

@@ -243,10 +243,6 @@ func (c *invocation) chooses(name string, values ...string) {
 	c.choices[name] = values
 }
 
-// commandConns is how many connections to a database a command has that is no server: the fewest
-// that there can be.
-const commandConns = 5
-
 func (c *invocation) dbFlag() {
 	c.set.StringVar(&c.db, "db", "sello.db", "`archivo` de datos, o dirección de una base de datos PostgreSQL, como postgres://usuario@servidor/sello")
 	c.pgConns = commandConns

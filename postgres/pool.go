@@ -19,6 +19,7 @@ const connsForOthers = 2
 
 const (
 	poolWait = time.Second            // how long to wait for a connection that others use
+	fewWait  = 5 * time.Second        // where the database gives fewer than there may be, or while it is opened
 	leastOff = 20 * time.Millisecond  // a refused connection is tried again after that, and then after twice as long
 	needOff  = 200 * time.Millisecond // up to that, while there are fewer than commits need
 	mostOff  = 10 * time.Second       // and else
@@ -129,21 +130,21 @@ func (s *conns) grant() {
 // take returns a connection. It fails with ErrUnavailable if there is none for long, or with the error
 // of dialing.
 func (p *pool) take(ctx context.Context) (c *conn, err error) {
-	s, wait := p.conns, poolWait
-	if s.db.patience == 0 { // others have them all, and who opens the database has none
-		wait = dialTime
-	}
-	deadline := time.Now().Add(wait)
+	s, began := p.conns, time.Now()
 	var full error // the last refusal
 	s.mu.Lock()
 	for {
 		if c = s.pick(p.reads); c == nil && !s.db.closed.Load() && !s.mayOpen() {
 			queued := make(chan *conn, 1)
 			s.waiting[p.place()] = append(s.waiting[p.place()], queued)
+			wait := poolWait
+			if s.open > 0 && s.room < s.size || s.db.patience == 0 { // one comes back, or others let it have one
+				wait = fewWait
+			}
 			s.mu.Unlock()
 			select {
 			case c = <-queued:
-			case <-time.After(time.Until(deadline)):
+			case <-time.After(time.Until(began.Add(wait))):
 				err = fmt.Errorf("%w: %w", ErrUnavailable, errFull)
 				if full != nil {
 					err = fmt.Errorf("%w: %w", err, full)

@@ -42,7 +42,8 @@ func readNew(ctx context.Context, db *DB, key string) error {
 // holdReaders has so many readers hold a connection, or wait for one, until release.
 func holdReaders(t *testing.T, db *DB, n int) (release func()) {
 	t.Helper()
-	stop, ctx := make(chan bool), t.Context()
+	stop := make(chan bool)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // of the wait for a connection
 	var readers, begun sync.WaitGroup
 	begun.Add(n)
 	for range n {
@@ -60,6 +61,7 @@ func holdReaders(t *testing.T, db *DB, n int) (release func()) {
 	release = sync.OnceFunc(func() {
 		close(stop)
 		readers.Wait()
+		cancel()
 	})
 	t.Cleanup(release)
 	return release
