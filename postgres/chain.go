@@ -17,6 +17,7 @@ type chain struct {
 	settings uint64         // that of the last one when others were found to have changed settings
 	to       map[int32]bool // parts to ask for before the next turn begins
 	moved    map[int32]bool // parts that others have changed since the last turn began
+	line     *int32         // the part that the next turn stands in line for; nil: none
 
 	sent   [16]byte      // id of the commit that is under way; zero: there is none
 	landed chan struct{} // closed when its outcome is known here

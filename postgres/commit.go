@@ -30,7 +30,10 @@ type work struct {
 	settings bool
 	changes  []Change
 	parts    []int32 // of the changes
+	place    *conn   // has the place in a line, for the first try; nil: there is none
 	all      *Turn   // the turn, if the commit is one of all parts; bases are complete once it is done
+
+	lost int32 // a part that the turn was lost in, if it was
 
 	keys, values, deleted []byte // arrays of changes, once there was a try
 }
@@ -50,11 +53,20 @@ func (w *work) next(base Head) Head {
 	return next
 }
 
+// inParts is an array of the parts that the commit builds on.
+func (w *work) inParts() []byte {
+	var parts [][]byte
+	for _, b := range w.bases {
+		parts = append(parts, int4(b.part))
+	}
+	return array(typeInt4, parts)
+}
+
 // add adds the commit's statements to a trip. The rows of the first one are for won.
 func (w *work) add(t *trip) *trip {
-	var parts, numbers, ids, settings [][]byte
+	var numbers, ids, settings [][]byte
 	for _, b := range w.bases {
-		parts, numbers = append(parts, int4(b.part)), append(numbers, int8(b.N))
+		numbers = append(numbers, int8(b.N))
 		settings = append(settings, int8(w.next(b.Head).Settings))
 		if b.ID == [16]byte{} {
 			ids = append(ids, nil)
@@ -73,7 +85,7 @@ func (w *work) add(t *trip) *trip {
 		}
 		w.keys, w.values, w.deleted = bytesArray(keys), bytesArray(values), bytesArray(deleted)
 	}
-	in, on := array(typeInt4, parts), array(typeInt8, numbers)
+	in, on := w.inParts(), array(typeInt8, numbers)
 	t.add(sqlTurn, in, on, bytesArray(ids), array(typeInt8, settings), w.id[:], w.deleted, w.keys, w.values)
 	if len(w.bases) > 1 {
 		t.add(sqlUndo, in, on, w.id[:])
@@ -84,6 +96,10 @@ func (w *work) add(t *trip) *trip {
 // won returns an error if sqlTurn has answered that the turn is lost.
 func (w *work) won(rows []row) error {
 	if len(rows) < len(w.bases) {
+		at := slices.IndexFunc(w.bases, func(b partHead) bool {
+			return !slices.ContainsFunc(rows, func(r row) bool { return string(r[0]) == string(int4(b.part)) })
+		})
+		w.lost = w.bases[max(at, 0)].part
 		return ErrTurnLost
 	}
 	return nil
@@ -94,7 +110,10 @@ func (db *DB) commit(w *work) error {
 	began := time.Now()
 	unknown := false // whether an earlier try may have been stored
 	for n := 0; ; n++ {
-		c, err := db.writers.take(context.Background())
+		c, err := w.place, error(nil)
+		if w.place = nil; c == nil {
+			c, err = db.writers.take(context.Background())
+		}
 		sent := err == nil
 		if sent {
 			err = c.commit(w)
@@ -112,7 +131,7 @@ func (db *DB) commit(w *work) error {
 			if unknown {
 				return db.settled(w)
 			}
-			return ErrTurnLost
+			return db.chain.lose(w.lost)
 		case unprepared:
 			db.unprepared.Store(true)
 		case redial:
@@ -187,12 +206,17 @@ func (c *conn) commit(w *work) error {
 	if w.all != nil {
 		return c.commitAll(w)
 	}
-	results, err := w.add(c.trip().add(sqlBegin).add(sqlPatience)).add(sqlCommit).run()
+	t, before := c.trip(), 0
+	if c.over || c.pg.TxStatus() == 'I' { // else it has its place
+		t.add(sqlBegin).add(sqlPatience).add(sqlLine, w.inParts())
+		before = 3
+	}
+	results, err := w.add(t).add(sqlCommit).run()
 	if err != nil {
 		c.rollback()
 		return err
 	}
-	return w.won(results[2])
+	return w.won(results[before])
 }
 
 // commitAll sends a commit of all parts. It locks the log, to see which there are.

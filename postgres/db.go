@@ -184,7 +184,7 @@ func (db *DB) free(err error) {
 WHERE datname = current_database() AND usename = current_user AND application_name <> '`+holding+`'
 	AND wait_event = 'ClientRead' AND state_change < now() - interval '5s'
 	AND pid IN (SELECT pid FROM pg_locks WHERE (mode = 'RowExclusiveLock' AND backend_xid IS NOT NULL OR mode = 'ShareRowExclusiveLock') AND granted
-		AND relation IN ('sello_log'::regclass, 'sello_lease'::regclass))`))
+		AND relation IN ('sello_log'::regclass, 'sello_lease'::regclass) OR locktype = 'advisory' AND classid = 'sello_log'::regclass AND granted)`))
 	}
 }
 

@@ -15,6 +15,8 @@
 // n was the head is still true, over any connection, absences too. Commits of a part are one after
 // another, and each builds on the one before, under any isolation level of the database. Commits
 // that have no part in common do not wait for each other.
+// Servers that want the same part take turns in order: each commit waits in the line of its parts,
+// and whoever has lost a turn does so before it reads again (line.go).
 //
 //   - Another server's insert of n+1 waits for the first transaction. It does nothing if that
 //     commits, and goes ahead if that rolls back. Where it did nothing, nothing else is changed, and

@@ -89,6 +89,13 @@ func (s *conns) used() int {
 // kept is how many connections are kept from readers. s is locked.
 func (s *conns) kept() int { return min(connsForCommits, s.room/2) }
 
+// forTwo reports whether one who commits may have two connections.
+func (s *conns) forTwo() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept() >= 2
+}
+
 // pick takes a connection that nobody uses; nil if there is none. s is locked.
 func (s *conns) pick(reads bool) (c *conn) {
 	n := len(s.idle)

@@ -87,6 +87,9 @@ FROM p, LATERAL (SELECT n, id, settings FROM sello_log h WHERE h.part = p.part O
 )
 SELECT part FROM turn`, typeInt4s, typeInt8s, typeBytes2, typeInt8s, typeBytes, typeBytes2, typeBytes2, typeBytes2)
 
+	// The places in the lines of parts $1. Whoever commits in very many does not wait in each.
+	sqlLine = newStatement(`SELECT pg_advisory_xact_lock('sello_log'::regclass::oid::int4, part) FROM unnest($1::int4[]) WITH ORDINALITY p (part, i) WHERE i <= 64`, typeInt4s)
+
 	// What is left of a commit in several parts $1, on top of the heads $2, if it got only some.
 	sqlUndo = newLogStatement(`DELETE FROM sello_log l USING unnest($1::int4[], $2::int8[]) base (part, n)
 WHERE l.part = base.part AND l.n = base.n + 1 AND l.id = $3

@@ -21,6 +21,7 @@ type Turn struct {
 	snap   *Snapshot
 	all    heads // the heads of all parts, in a state that was read across them; nil: none was
 	err    error // why nothing that was read counts; nil: it does
+	place  *conn // has the place in a line; nil: there is none
 }
 
 // A base is the last commit of a part when a turn first used it.
@@ -69,17 +70,29 @@ type before struct {
 // changes is to be laid over what this one reads. Only one goroutine begins turns. Between two
 // calls it may have run functions on what others have changed since, so OnOthers tells of that
 // here once more. It fails with ErrTurnLost if others have committed in a part that the turn before
-// uses: whether that is stored is not known yet, and the state may have it already.
+// uses: whether that is stored is not known yet, and the state may have it already. So it does where
+// the next turn stands in line.
 func (db *DB) Begin(after *Turn) (*Turn, error) {
-	if err := db.askForTurn(); err != nil {
-		return nil, err
-	}
 	t := &Turn{db: db, id: newID(), bases: new(bases), snap: db.committerSnapshot()}
-	if after != nil {
+	n, last, line := db.chain.inLine()
+	switch {
+	case line && after != nil:
+		return nil, ErrTurnLost
+	case line:
+		t.place = db.stand(n)
+	case after != nil:
 		t.before = &before{after.id, after.bases}
 	}
-	if err := db.chain.begin(t); err != nil {
+	err := db.askForTurn()
+	if err == nil {
+		err = db.chain.begin(t)
+	}
+	if err != nil {
+		t.Close()
 		return nil, err
+	}
+	if line {
+		db.chain.alone(n, last)
 	}
 	return t, nil
 }
@@ -119,6 +132,7 @@ func (c *chain) begin(t *Turn) error {
 	if t.before != nil {
 		for _, n := range t.before.bases.parts() {
 			if b, _ := t.before.bases.in(n); c.parts[n] == nil || c.parts[n].epoch != b.epoch {
+				c.line = &n
 				return ErrTurnLost
 			}
 		}
@@ -149,13 +163,17 @@ func (c *chain) base(n int32, t *Turn) (b base, known bool, err error) {
 		}
 	}
 	if !p.asked || p.changed > t.began {
+		c.line = &n
 		return b, false, ErrTurnLost
 	}
 	return base{p.head, p.epoch}, true, nil
 }
 
 // Close ends a turn without a commit.
-func (t *Turn) Close() { t.snap.Close() }
+func (t *Turn) Close() {
+	t.snap.Close()
+	t.leaveLine()
+}
 
 // base notes that the turn uses a part, if that is known.
 func (t *Turn) base(n int32) (b base, known bool) {
@@ -214,7 +232,7 @@ func (t *Turn) sees(err error, parts ...int32) error {
 			t.base(n)
 		}
 		if t.err == nil && !t.reads(n, t.snap.seen[n].Head) {
-			t.err = ErrTurnLost
+			t.err = t.db.chain.lose(n)
 		}
 	}
 	return t.err
@@ -346,14 +364,17 @@ type Commit struct {
 // any other error nobody knows whether the changes were stored.
 func (t *Turn) Commit(changes []Change, special Commit) error {
 	t.snap.Close()
+	defer t.leaveLine()
 	w := &work{id: t.id, settings: special.Settings, changes: changes}
 	if special.All || t.all != nil {
 		w.all = t
+		t.leaveLine()
 	}
 	if err := t.use(w); err != nil {
 		t.db.chain.notStored(t.bases.parts(), err)
 		return t.db.chain.silent(err)
 	}
+	w.place, t.place = t.place, nil
 	t.db.chain.sending(t.id)
 	if err := t.db.commit(w); err != nil {
 		t.db.chain.notStored(t.bases.parts(), err)
@@ -400,7 +421,7 @@ func (t *Turn) use(w *work) error {
 	for _, n := range parts {
 		b, _ := t.bases.in(n)
 		if t.db.chain.epochOf(n, known[n]) != b.epoch || !t.reads(n, known[n]) {
-			return ErrTurnLost
+			return t.db.chain.lose(n)
 		}
 		w.bases = append(w.bases, partHead{n, known[n]})
 	}
