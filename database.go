@@ -64,6 +64,12 @@ var (
 	errDatabaseAway      = errors.New("database: does not serve now")
 	errDatabaseUnknown   = errors.New("database: it is not known whether it was stored")
 	errDatabaseServed    = errors.New("database: a server uses it")
+	errDatabaseNoTLS     = errors.New("database: the server has no TLS")
+	errDatabaseTarget    = errors.New("database: no server is as target_session_attrs asks")
+	errDatabaseParameter = errors.New("database: a parameter of the address is not one, or its value")
+	errDatabaseNoSchema  = errors.New("database: there is no schema of the search_path")
+	errDatabaseNotLetIn  = errors.New("database: pg_hba.conf does not let the user in")
+	errDatabaseNoHost    = errors.New("database: no host of that name")
 	errDatabaseEmpty     = errors.New("database: has no tables of sello")
 	errNotEmpty          = errors.New("database: has entries already")
 )
@@ -104,11 +110,13 @@ func shownWord(word string) string {
 
 // databaseName returns what may be shown of a database's address: hosts, ports and the
 // name of the database, without user, password and parameters. ok is false if the address
-// cannot be read for certain. So is one with @ after the hosts: where a password has / or ?
-// unescaped, its beginning stands where a port does. And so is one with parameters that no ? is before.
+// cannot be read for certain. So is one with @ after the hosts, or twice before: where a password has / or ?
+// unescaped, its beginning stands where a port does; where it has @, its end is taken for a host. And so
+// is one with parameters that no ? is before.
 func databaseName(address string) (name string, ok bool) {
 	u, err := url.Parse(address)
-	if err != nil || strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") || databaseParameter.MatchString(u.Host+u.Path) {
+	if err != nil || strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") || strings.Count(address, "@") > 1 ||
+		databaseParameter.MatchString(u.Host+u.Path) {
 		return "", false
 	}
 	return "postgres://" + u.Host + u.EscapedPath(), true

@@ -17,7 +17,7 @@ func TestDatabaseName(t *testing.T) {
 		"postgres://db/sello": "postgres://db/sello",
 		"postgresql://ana:SECRETO@db:5432/sello?sslmode=require":     "postgres://db:5432/sello",
 		"postgres://ana:SECRETO@a:5432,b:5433/sello":                 "postgres://a:5432,b:5433/sello",
-		"postgres://ana:SEC@RETO@db/sello":                           "postgres://db/sello",
+		"postgres://ana:SEC@RETO@db/sello":                           "",
 		"postgres://ana:SEC%40RETO@[::1]:5432/sello":                 "postgres://[::1]:5432/sello",
 		"postgres:///sello?host=/run/postgresql&password=SECRETO":    "postgres:///sello",
 		"postgres://db?user=ana&password=SECRETO":                    "postgres://db",

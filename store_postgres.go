@@ -282,6 +282,12 @@ func turnError(err error) error {
 // databaseFaults are the failures of postgres.Open as those of the seam.
 var databaseFaults = []struct{ from, to error }{
 	{postgres.ErrDSN, errDatabaseAddress},
+	{postgres.ErrNoTLS, errDatabaseNoTLS},
+	{postgres.ErrTarget, errDatabaseTarget},
+	{postgres.ErrNoSchema, errDatabaseNoSchema},
+	{postgres.ErrNotLetIn, errDatabaseNotLetIn},
+	{postgres.ErrNoHost, errDatabaseNoHost},
+	{postgres.ErrParameter, errDatabaseParameter},
 	{postgres.ErrUnreached, errDatabaseSilent},
 	{postgres.ErrPassword, errDatabasePassword},
 	{postgres.ErrNoDatabase, errDatabaseMissing},
@@ -299,6 +305,9 @@ var databaseFaults = []struct{ from, to error }{
 func openingError(err error) error {
 	if file, is := errors.AsType[*fs.PathError](err); is {
 		return fmt.Errorf("%w: %s", errDatabaseFile, file.Path)
+	}
+	if name := postgres.Parameter(err); name != "" && errors.Is(err, postgres.ErrParameter) {
+		return fmt.Errorf("%w: %s", errDatabaseParameter, name)
 	}
 	for _, known := range databaseFaults {
 		if errors.Is(err, known.from) {

@@ -97,6 +97,7 @@ var failureCodes = []struct {
 	{disk.ErrPermission, "no_permission"},
 	{errDatabasePassword, "no_permission"},
 	{errDatabaseForbidden, "no_permission"},
+	{errDatabaseNotLetIn, "no_permission"},
 	{syscall.ENOSPC, "disk_full"},
 	{syscall.EDQUOT, "disk_full"},
 	{disk.ErrForeign, "not_a_data_file"},
@@ -371,10 +372,16 @@ var faultWords = []wording{
 
 // databaseWords translates what can be wrong with a database.
 var databaseWords = []wording{
-	{errDatabaseAddress, "no es una dirección de PostgreSQL, como postgres://usuario:contraseña@máquina:5432/base"},
+	{errDatabaseAddress, "no es una dirección de PostgreSQL, como postgres://usuario:contraseña@máquina:5432/base, o no vale uno de sus parámetros"},
 	{errDatabaseSilent, "ahí no responde ningún servidor de PostgreSQL"},
-	{errDatabasePassword, "PostgreSQL no acepta ese usuario o esa contraseña"},
-	{errDatabaseMissing, "en ese servidor no hay una base de datos con ese nombre"},
+	{errDatabasePassword, "PostgreSQL no acepta ese usuario o esa contraseña: en ella, los signos % @ : / ? # se escriben %25 %40 %3A %2F %3F %23"},
+	{errDatabaseNoTLS, "ese servidor de PostgreSQL no tiene TLS, y sslmode lo exige: actívalo ahí (ssl = on), o quita sslmode si la red es de confianza"},
+	{errDatabaseTarget, "sello escribe, y target_session_attrs pide un servidor que solo se lee: quítalo, o pon read-write"},
+	{errDatabaseParameter, "PostgreSQL no conoce un parámetro de la dirección, o no admite su valor: corrígelo después del signo ?"},
+	{errDatabaseNoSchema, "no existe ningún esquema de search_path: créalo con CREATE SCHEMA, o corrige el nombre"},
+	{errDatabaseNotLetIn, "pg_hba.conf de PostgreSQL no deja entrar a ese usuario desde esta máquina: añade ahí una línea, o usa sslmode=require si solo admite TLS"},
+	{errDatabaseNoHost, "no hay ninguna máquina con ese nombre; si la contraseña tiene @ : / ? #, se escriben %40 %3A %2F %3F %23"},
+	{errDatabaseMissing, "en ese servidor no hay una base de datos con ese nombre: créala con CREATE DATABASE, o corrige el nombre"},
 	{errDatabaseForbidden, "a ese usuario le falta permiso para hacer las tablas de sello, o para usarlas"},
 	{errDatabaseOld, "es un servidor anterior a PostgreSQL 15"},
 	{errDatabaseReadOnly, "la base de datos no admite escrituras: ¿es una réplica?"},

@@ -782,6 +782,18 @@ func TestOpenErrors(t *testing.T) {
 		{with(t, cluster.DSN(), func(u *url.URL) { u.User = url.UserPassword("nobody", "secret") }), ErrPassword},
 		{with(t, cluster.DSN(), func(u *url.URL) { u.Path = "/nothing" }), ErrNoDatabase},
 		{foreign, ErrForeign},
+		{with(t, cluster.DSN(), func(u *url.URL) { u.RawQuery = "sslmode=require" }), ErrNoTLS},
+		{with(t, cluster.DSN(), func(u *url.URL) { u.RawQuery = "sslmode=verify-full" }), ErrNoTLS},
+		{cluster.DSN() + "&target_session_attrs=read-only", ErrTarget},
+		{cluster.DSN() + "&target_session_attrs=standby", ErrTarget},
+		{cluster.DSN() + "&default_transaction_read_only=on&target_session_attrs=read-write", ErrReadOnly},
+		{cluster.DSN() + "&default_transaction_read_only=on", ErrReadOnly},
+		{cluster.DSN() + "&pasword=secret", ErrParameter},
+		{cluster.DSN() + "&statement_timeout=secret", ErrParameter},
+		{cluster.DSN() + "&search_path=nothing", ErrNoSchema},
+		{cluster.DSN() + "&options=-csearch_path%3Dnothing", ErrNoSchema},
+		{cluster.DSN() + "&sslmode=secret", ErrDSN},
+		{"postgres://user:secret@nothing.invalid/x", ErrNoHost},
 		{"postgres://user:secret@127.0.0.1:1/x?sslmode=verify-full&sslrootcert=/nothing.pem", fs.ErrNotExist},
 		{with(t, cluster.DSN(), func(u *url.URL) { u.User = url.UserPassword("reader", "secret") }), ErrForbidden},
 	} {
@@ -790,7 +802,10 @@ func TestOpenErrors(t *testing.T) {
 		if !errors.Is(err, test.want) {
 			t.Errorf("%s: %v, want %v", test.dsn, err, test.want)
 		}
-		if err != nil && bytes.Contains([]byte(err.Error()), []byte("secret")) {
+		if name := Parameter(err); test.want == ErrParameter && !strings.Contains(test.dsn, "&"+name+"=") {
+			t.Errorf("%s: the parameter is %q", test.dsn, name)
+		}
+		if err != nil && test.want != ErrParameter && bytes.Contains([]byte(err.Error()), []byte("secret")) {
 			t.Errorf("the error tells the password: %v", err)
 		}
 		if err == nil {
@@ -813,6 +828,21 @@ func TestOpenErrors(t *testing.T) {
 	}
 	if leased, err := reader.Leased(t.Context(), "x"); leased || err != nil {
 		t.Errorf("a lease that nobody took: %t, %v", leased, err)
+	}
+	if _, err := Open(t.Context(), cluster.DSN()+"&search_path=nothing", Options{}); !errors.Is(err, ErrNoSchema) {
+		t.Errorf("a schema that is not there, read: %v", err)
+	}
+	hba := cluster.Query("SHOW hba_file")
+	cluster.Exec("COPY (SELECT 'local all all trust' UNION ALL SELECT 'host all postgres samehost scram-sha-256') TO '" + hba + "'; SELECT pg_reload_conf()")
+	for i := range 200 { // until it has reloaded
+		if db, e := Open(t.Context(), with(t, cluster.DSN(), func(u *url.URL) { u.User = url.UserPassword("reader", "secret") }), Options{}); e == nil {
+			db.Close()
+		} else if errors.Is(e, ErrNotLetIn) {
+			break
+		}
+		if time.Sleep(10 * time.Millisecond); i == 199 {
+			t.Error("pg_hba.conf is not told")
+		}
 	}
 	if _, err := Open(t.Context(), pgtest.DSN(t), Options{}); err != ErrNoTables {
 		t.Errorf("a database without tables: %v", err)

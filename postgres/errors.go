@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -28,6 +29,12 @@ const (
 	ErrReadOnly   = failure("the database takes no writes")
 	ErrForeign    = failure("there are tables of these names that are not sello's")
 	ErrNoTables   = failure("there are no tables of sello")
+	ErrNoTLS      = failure("the server has no TLS, which sslmode asks for")
+	ErrTarget     = failure("no server is as target_session_attrs asks")
+	ErrParameter  = failure("the server does not know a parameter, or its value")
+	ErrNoSchema   = failure("there is no schema of the search_path")
+	ErrNotLetIn   = failure("pg_hba.conf does not let the user in from here")
+	ErrNoHost     = failure("there is no host of that name")
 )
 
 // Failures of everything else.
@@ -141,6 +148,24 @@ func isFull(err error) bool {
 		func(said string) bool { return strings.Contains(text, said) })
 }
 
+// isNoHost reports whether there is no address for the name of a host.
+func isNoHost(err error) bool {
+	dns, is := errors.AsType[*net.DNSError](err)
+	return is && dns.IsNotFound
+}
+
+var parameterNamed = regexp.MustCompile(`parameter:? "?([\w.-]+)`)
+
+// Parameter returns the name of the parameter that an ErrParameter is about; "" if it is not known. Its
+// value may be a secret.
+func Parameter(err error) string {
+	e, _ := errors.AsType[*pgconn.PgError](err)
+	if e == nil {
+		return ""
+	}
+	return append(parameterNamed.FindStringSubmatch(e.Message), "", "")[1]
+}
+
 // openError returns an error of connecting as one of those above, with its cause, if it is one.
 // Causes never have a password.
 func openError(err error) error {
@@ -151,14 +176,26 @@ func openError(err error) error {
 	switch state := sqlState(err); {
 	case errors.As(err, new(*tls.CertificateVerificationError)):
 		known = ErrUntrusted
+	case state == "28000" && strings.Contains(err.Error(), "pg_hba.conf"):
+		known = ErrNotLetIn
 	case state == "28P01" || state == "28000":
 		known = ErrPassword
 	case state == "3D000":
 		known = ErrNoDatabase
 	case state == "42501":
 		known = ErrForbidden
-	case state == "25006":
+	case state == "25006" || errors.Is(err, pgconn.ErrReadOnlyConnection) || errors.Is(err, pgconn.ErrStandbyConnection):
 		known = ErrReadOnly
+	case errors.Is(err, pgconn.ErrReadWriteConnection) || errors.Is(err, pgconn.ErrPrimaryConnection):
+		known = ErrTarget
+	case state == "42704" || state == "22023" || state == "08P01":
+		known = ErrParameter
+	case state == "3F000":
+		known = ErrNoSchema
+	case state == "" && strings.Contains(err.Error(), "server refused TLS connection"): // which pgconn has no name for
+		known = ErrNoTLS
+	case isNoHost(err):
+		known = ErrNoHost
 	case isFull(err) || strings.HasPrefix(state, "53") || strings.HasPrefix(state, "57"):
 		known = ErrUnavailable
 	case state == "":

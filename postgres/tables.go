@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -56,7 +57,7 @@ func (db *DB) prepareTables(ctx context.Context) error {
 		case len(found) > 0:
 			return ErrForeign
 		case !db.options.Create:
-			return ErrNoTables
+			return db.noTables(ctx)
 		}
 		err = db.over(ctx, &db.writers, func(c *conn) error {
 			if err := c.exec(sqlTables); err != nil {
@@ -76,13 +77,25 @@ func (db *DB) prepareTables(ctx context.Context) error {
 	return ErrForeign
 }
 
+// noTables returns why there are no tables.
+func (db *DB) noTables(ctx context.Context) error {
+	err := db.over(ctx, &db.writers, func(c *conn) error {
+		rows, err := c.query(`SELECT current_schema() IS NULL`)
+		if err == nil && string(rows[0][0]) == "t" {
+			err = ErrNoSchema
+		}
+		return err
+	})
+	return cmp.Or(openError(err), error(ErrNoTables))
+}
+
 // checkRights fails unless the user may write, if this is to be a server.
 func (db *DB) checkRights(ctx context.Context) error {
 	if !db.options.Create {
 		return nil
 	}
 	return db.over(ctx, &db.writers, func(c *conn) error {
-		rows, err := c.query(`SELECT bool_and(has_table_privilege(t, p)), pg_is_in_recovery()
+		rows, err := c.query(`SELECT bool_and(has_table_privilege(t, p)), pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'
 FROM unnest('{sello_kv,sello_log,sello_lease}'::text[]) t, unnest('{SELECT,INSERT,UPDATE,DELETE}'::text[]) p`)
 		switch {
 		case err != nil:
