@@ -190,7 +190,7 @@ func (s *postgresStore) tell(ctx context.Context, log *slog.Logger) {
 		return
 	}
 	s.told = d
-	log.Info("database", "postgres", d.Version, "synchronousCommit", d.Synchronous, "standbys", d.Standbys, "fsync", d.Fsync)
+	log.Info("database", "postgres", d.Version, "synchronousCommit", d.Synchronous, "standbys", d.Standbys, "fsync", d.Fsync, "tls", d.TLS)
 	if d.Standbys != "" && d.Synchronous == "local" {
 		log.Warn("no commit waits for a standby", "cause", "synchronous_commit is local", "help", "set synchronous_commit = on")
 	}

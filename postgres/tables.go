@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"slices"
 	"strings"
 )
@@ -146,12 +147,17 @@ type Durability struct {
 	Synchronous string // synchronous_commit
 	Standbys    string // synchronous_standby_names; "" if nobody waits for a standby
 	Fsync       string
+	TLS         string // its version, of this process's connection; "" if that is plain
 }
 
 // Durability asks the database what an acknowledged commit is worth.
 func (db *DB) Durability(ctx context.Context) (d Durability, err error) {
 	err = db.over(ctx, &db.writers, func(c *conn) error {
 		d.Version, _, _ = strings.Cut(c.pg.ParameterStatus("server_version"), " ")
+		d.TLS = ""
+		if encrypted, is := c.pg.Conn().(*tls.Conn); is {
+			d.TLS = tls.VersionName(encrypted.ConnectionState().Version)
+		}
 		rows, err := c.query(`SELECT current_setting('synchronous_commit'), current_setting('synchronous_standby_names'), current_setting('fsync')`)
 		if err == nil && len(rows) == 1 {
 			d.Synchronous, d.Standbys, d.Fsync = string(rows[0][0]), string(rows[0][1]), string(rows[0][2])
