@@ -37,6 +37,7 @@ type invocation struct {
 	environment
 	set     *flag.FlagSet
 	given   map[string]bool     // the flags on the command line or in the environment
+	fromEnv map[string]bool     // those in the environment
 	written []string            // flags that are taken from the command line alone
 	choices map[string][]string // values of flags, for completion; a list for a flag that takes several
 	args    []string
@@ -89,7 +90,8 @@ type invocation struct {
 
 	samePerson bool // of an import: one equal contact is enough
 
-	panel        string // address of the panel, as given
+	panel        string   // address of the panel, as given
+	unused       []string // variables that have no effect
 	panelAt      panelAddress
 	panelOn      bool
 	hsts         bool
@@ -138,7 +140,7 @@ func (c *invocation) parse(cmd command, args []string) error {
 		}
 		c.args, args = append(c.args, args[0]), args[1:]
 	}
-	c.given = map[string]bool{}
+	c.given, c.fromEnv = map[string]bool{}, map[string]bool{}
 	c.set.Visit(func(f *flag.Flag) { c.given[f.Name] = true })
 	var err error
 	c.set.VisitAll(func(f *flag.Flag) {
@@ -146,7 +148,7 @@ func (c *invocation) parse(cmd command, args []string) error {
 		if c.given[f.Name] || value == "" || err != nil || slices.Contains(c.written, f.Name) {
 			return
 		}
-		c.given[f.Name] = true
+		c.given[f.Name], c.fromEnv[f.Name] = true, true
 		if setErr := c.set.Set(f.Name, value); setErr != nil {
 			err = &usageError{badValue(variable(f.Name), strconv.Quote(value), f)}
 		}

@@ -203,10 +203,8 @@ func (c *invocation) checkServing() (trusted []netip.Prefix, err error) {
 	if err := c.checkPanel(); err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"backup-every", "backup-dir", "backup-keep", "backup-after"} {
-		if isDatabase(c.db) && c.given[name] {
-			return nil, usageErrorf("-%s es para un archivo: las copias programadas de una base de datos las hace PostgreSQL, con pg_dump o pgBackRest; sello backup hace una cuando se le pide", name)
-		}
+	if err := c.leaveBackups(); err != nil {
+		return nil, err
 	}
 	if c.given["backup-keep"] && c.backups.every == 0 {
 		return nil, &usageError{"-backup-keep va con -backup-every y -backup-dir"}
@@ -230,6 +228,25 @@ func (c *invocation) checkServing() (trusted []netip.Prefix, err error) {
 		return nil, &usageError{"-max-conns y -max-conns-per-source deben ser mayores a 0"}
 	}
 	return trusted, nil
+}
+
+// leaveBackups refuses flags of backups of a file with a database. Their variables, which a unit or a
+// container sets whatever is served, have no effect, which the log says.
+func (c *invocation) leaveBackups() error {
+	if !isDatabase(c.db) {
+		return nil
+	}
+	for _, name := range []string{"backup-every", "backup-dir", "backup-keep", "backup-after"} {
+		switch {
+		case c.fromEnv[name]:
+			c.unused = append(c.unused, variable(name))
+			delete(c.given, name)
+		case c.given[name]:
+			return usageErrorf("-%s es para un archivo: las copias programadas de una base de datos las hace PostgreSQL, con pg_dump o pgBackRest; sello backup hace una cuando se le pide", name)
+		}
+	}
+	c.backups = backupPlan{}
+	return nil
 }
 
 // settings says what sello doctor asks of a server that listens at an address.
@@ -450,6 +467,9 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 // what it may start.
 func (s *service) tellPanel(c *invocation, within *gate, background context.Context) {
 	e := s.api.engine
+	if c.unused != nil {
+		s.log.Info("no scheduled backups", "unused", c.unused, "cause", "backups of a database are PostgreSQL's, with pg_dump or pgBackRest", "help", "docs/postgresql.md")
+	}
 	var plan *backupPlan
 	if s.file != nil {
 		plan = &c.backups

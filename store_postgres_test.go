@@ -121,8 +121,12 @@ func TestPostgresCopy(t *testing.T) {
 		}
 	}
 
+	s.env["SELLO_BACKUP_EVERY"], s.env["SELLO_BACKUP_DIR"], s.env["SELLO_BACKUP_KEEP"] = "1h", "/nothing", "3" // as a unit sets them
 	server, _ := s.start("serve -metrics 127.0.0.1:0 -db " + address)
-	if !strings.Contains(server.log.String(), `"msg":"database","postgres":"`) {
+	if !strings.Contains(server.log.String(), `"msg":"no scheduled backups","unused":["SELLO_BACKUP_EVERY","SELLO_BACKUP_DIR","SELLO_BACKUP_KEEP"]`) {
+		t.Errorf("the log does not tell whose backups are: %s", server.log)
+	}
+	if !strings.Contains(server.log.String(), `"msg":"database","postgres":"`) || !strings.Contains(server.log.String(), `"tls":""`) {
 		t.Errorf("the log does not tell of the database: %s", server.log)
 	}
 	s.env["SELLO_DB"] = address
@@ -184,6 +188,7 @@ func TestPostgresWords(t *testing.T) {
 		{databaseError(fmt.Errorf("%w: %w", postgres.ErrUnavailable, cause)), "la base de datos no responde ahora como debe: ERROR: out of order (SQLSTATE 99999)"},
 		{databaseError(fmt.Errorf("%w: %w", postgres.ErrForbidden, cause)), "a ese usuario le falta permiso para hacer las tablas de sello, o para usarlas"},
 		{openingError(fmt.Errorf("%w: %w", postgres.ErrUnavailable, cause)), "PostgreSQL no admite conexiones ahora: no le quedan, está arrancando o se está deteniendo"},
+		{openingError(fmt.Errorf("%w: %w", postgres.ErrNoTLS, cause)), "ese servidor de PostgreSQL no tiene TLS, y sslmode lo exige: actívalo ahí (ssl = on), o quita sslmode si la red es de confianza"},
 		{openingError(fmt.Errorf("%w: %w", postgres.ErrDSN, &fs.PathError{Op: "open", Path: "/ca.pem", Err: fs.ErrNotExist})), "no se puede leer un archivo que nombra la dirección: /ca.pem"},
 	} {
 		if got := inWords(test.err); got != test.want {
