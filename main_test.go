@@ -225,7 +225,7 @@ func TestCommandLine(t *testing.T) {
 		{"verify de más", 2, "", "no lleva argumentos", "an argument too many"},
 		{"apply", 2, "", "uso: sello apply", "an argument missing"},
 		{"version", 0, "esquema 13", "", ""},
-		{"version -json", 0, `"schema": 12`, "", "every command can print JSON"},
+		{"version -json", 0, `"schema": 13`, "", "every command can print JSON"},
 		{"verify", 1, "", "no existe", "only some commands make a file"},
 		{"apply " + document + "x", 1, "", document + "x: no existe", "no such document"},
 		{"apply -dry-run " + document, 0, "(no se aplicó nada)", "", "what it would make"},

@@ -121,8 +121,7 @@ func (im *formImage) seeds(add func(route, sender uint8, text string)) {
 			fields.Del(etagField)
 		}
 		if isReviewed(&f) {
-			posted, _ := parseForm(fields.Encode())
-			fields.Set(reviewedField, postedDigest(posted))
+			_, fields = w.panelShop.reviewed("/panel/configuracion", w.filled(f.path), fields)
 		}
 		add(uint8(i), sender, fields.Encode())
 		add(uint8(i), uint8(i), fields.Encode())

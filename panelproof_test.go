@@ -14,7 +14,7 @@ var provenForms = []string{
 	"/panel/configuracion", "/panel/configuracion/documento",
 	"/panel/cuenta/segundo-factor", "/panel/cuenta/segundo-factor/codigos", "/panel/cuenta/segundo-factor/quitar",
 	"/panel/desarrollo/claves/nueva", "/panel/desarrollo/claves/{keyId}/cambiar", "/panel/desarrollo/claves/{keyId}/renovar", "/panel/desarrollo/claves/{keyId}/revocar",
-	"/panel/desarrollo/webhooks/nuevo", "/panel/desarrollo/webhooks/{hook}/cambiar", "/panel/desarrollo/webhooks/{hook}/quitar", "/panel/desarrollo/webhooks/{hook}/secreto",
+	"/panel/desarrollo/webhooks/nuevo", "/panel/desarrollo/webhooks/{hook}/cambiar", "/panel/desarrollo/webhooks/{hook}/quitar", "/panel/desarrollo/webhooks/{hook}/repetir", "/panel/desarrollo/webhooks/{hook}/secreto",
 	"/panel/equipo/invitaciones/{invitationId}/retirar", "/panel/equipo/nuevo", "/panel/equipo/segundo-factor", "/panel/equipo/{userId}/enlace", "/panel/equipo/{userId}/habilitar",
 	"/panel/equipo/{userId}/inhabilitar", "/panel/equipo/{userId}/limite", "/panel/equipo/{userId}/quitar", "/panel/equipo/{userId}/rol", "/panel/equipo/{userId}/sesiones",
 	"/panel/operador/copias", "/panel/operador/verificacion",

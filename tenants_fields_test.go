@@ -418,7 +418,8 @@ func (s *street) otherWays(parameters []string) *matrix {
 			}
 		}
 		for _, name := range parameters {
-			if slices.Contains(documentedInputs()[r.pattern], name) && (q.method == "GET" || name == "dryRun" || name == "explain") || r.scope == "" {
+			if slices.Contains(documentedInputs()[r.pattern], name) && (q.method == "GET" || name == "explain") || r.scope == "" ||
+				name == "dryRun" && writes(q.method) { // refused where there is none (TestDryRuns)
 				continue
 			}
 			other := q
