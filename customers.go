@@ -302,6 +302,9 @@ type enrolment struct {
 	Attributes []attribute
 	Marketing  consentAnswer
 
+	MarketingAt instant // when that was said; 0: now
+	Withdrawn   bool    // a refusal replaces a yes, as none of an import is dropped (contract §31)
+
 	Since instant // of a new customer that was enrolled elsewhere before; else 0
 }
 
@@ -397,12 +400,21 @@ func (cu *customersTxn) doubt(c *customer, e enrolment) (doubt, error) {
 // fillIn adds what the customer lacks. It overwrites nothing.
 func (cu *customersTxn) fillIn(c *customer, e enrolment) error {
 	after := c.filledBy(e, cu.t.dayOf(cu.t.now))
-	if c.Marketing.Answer == consentUnknown {
-		after.Marketing = c.Marketing.said(e.Marketing, cu.t.now)
+	if c.Marketing.Answer == consentUnknown || e.Withdrawn && e.Marketing == consentRefused {
+		after.Marketing = c.Marketing.said(e.Marketing, e.saidAt(c.Marketing, cu.t.now))
 	}
 	err := cu.change(c, &after)
 	*c = after
 	return err
+}
+
+// saidAt is when an enrolment's answer was given: now, unless it tells a moment after that of
+// the answer before.
+func (e enrolment) saidAt(before consent, now instant) instant {
+	if e.MarketingAt > before.At {
+		return e.MarketingAt
+	}
+	return now
 }
 
 // filledBy returns the customer with what it lacks.
@@ -431,7 +443,7 @@ func (cu *customersTxn) newCustomer(e enrolment) (*customer, error) {
 		ID: cu.t.id(), Number: n.Customers, Program: p.Number,
 		FirstName: e.FirstName, LastName: e.LastName, Email: e.Email, Phone: e.Phone,
 		Status: statusActive, CreatedAt: cmp.Or(e.Since, cu.t.now), UpdatedAt: cu.t.now,
-		ExternalID: e.ExternalID, Attributes: e.Attributes, Marketing: consent{}.said(e.Marketing, cu.t.now),
+		ExternalID: e.ExternalID, Attributes: e.Attributes, Marketing: consent{}.said(e.Marketing, e.saidAt(consent{}, cu.t.now)),
 	}
 	c.Secret = cu.t.seals.newSecret(c.Number)
 	c.setBirthDate(e.BirthDate, cu.t.dayOf(cu.t.now))

@@ -40,7 +40,7 @@ const exportBatch = 500
 // exportColumns lists the columns of each kind of file. Imports of customers and
 // sales take them too.
 var exportColumns = map[string][]string{
-	importCustomers: {"firstName", "lastName", "email", "phoneNumber", "externalId", "birthDate"},
+	importCustomers: {"firstName", "lastName", "email", "phoneNumber", "externalId", "birthDate", "marketing", "marketingAt"},
 	importSales:     {"externalId", "createdAt", "email", "phoneNumber", "type", "totalAmount", "sku", "quantity", "price", "comment"},
 	exportMovements: {"id", "createdAt", "email", "phoneNumber", "program", "type", "category", "amount", "balance", "expiresAt", "transactionId", "redemptionId", "comment"},
 	redemptionsFile: {
@@ -49,10 +49,10 @@ var exportColumns = map[string][]string{
 	},
 }
 
-// fullColumns are the columns that a full export adds. Of these only enrolled, marketing and labels
+// fullColumns are the columns that a full export adds. Of these only enrolled, customerId and labels
 // are imported.
 var fullColumns = map[string][]string{
-	importCustomers: {"id", "tier", "balance", "pending", "expiring", "enrolled", "status", "marketing"},
+	importCustomers: {"id", "tier", "balance", "pending", "expiring", "enrolled", "status"},
 	importSales:     {"id", "customerId", "points", "source", "registeredAt", "createdBy", "pointsPaid", "amountPaid", "amountDue", "labels"},
 	exportMovements: {"rule", "createdBy", "reference"},
 }
@@ -150,7 +150,7 @@ func customerRows(t *txn, c *customer, full bool) ([][]string, error) {
 	if c.hidden() {
 		return nil, nil
 	}
-	row := []string{c.FirstName, c.LastName, c.Email, c.Phone, c.ExternalID, c.BirthDate.String()}
+	row := []string{c.FirstName, c.LastName, c.Email, c.Phone, c.ExternalID, c.BirthDate.String(), c.Marketing.Answer.text(), momentCell(c.Marketing.At)}
 	if !full {
 		return [][]string{row}, nil
 	}
@@ -168,7 +168,7 @@ func customerRows(t *txn, c *customer, full bool) ([][]string, error) {
 	}
 	current, _ := a.tier()
 	return [][]string{append(row,
-		c.ID.String(), current.name(), a.Balance.String(), a.Pending.String(), strings.Join(sums, "; "), c.CreatedAt.String(), c.Status, c.Marketing.Answer.text())}, nil
+		c.ID.String(), current.name(), a.Balance.String(), a.Pending.String(), strings.Join(sums, "; "), c.CreatedAt.String(), c.Status)}, nil
 }
 
 // exportSaleRows returns a row for each item of a sale, or one row if it has no items.

@@ -33,6 +33,7 @@ var importColumns = map[string][]column{
 		{"externalId", externalNames},
 		{"birthDate", "cumpleaños, fecha nacimiento, nacimiento, fecha cumpleaños, birthday, date birth, dob"},
 		{"marketing", "avisos, acepta avisos, quiere avisos, promociones, acepta promociones, publicidad, acepta publicidad, consentimiento, boletín, newsletter, opt in, accepts marketing, marketing consent, consent"},
+		{"marketingAt", "fecha avisos, fecha consentimiento, consent date"},
 		{"createdAt", "alta, fecha alta, registro, fecha registro, cliente desde, miembro desde, socio desde, enrolled, enrolled at, enrollment date, signup date, joined, join date, member since, customer since, created"},
 		{"points", "puntos, saldo, saldo inicial, saldo puntos, puntos disponibles, puntos actuales, points balance, available points, opening balance, current points"},
 		{"expiresAt", expiryNames},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,8 @@ type importRow struct {
 	Points    string `json:"points,omitempty"` // the opening balance; of a file of points those to give, or below zero to take
 	Expires   string `json:"expiresAt,omitempty"`
 	Historic  string `json:"historicPoints,omitempty"`
+
+	MarketingAt string `json:"marketingAt,omitempty"`
 
 	ExternalID string       `json:"externalId,omitempty"`
 	CreatedAt  string       `json:"createdAt,omitempty"`
@@ -212,7 +215,10 @@ func importCustomer(t *txn, r *rowReader, into *program, samePerson bool) (o imp
 	e.LastName, _ = r.clean("lastName", r.row.LastName, maxName, codeInvalidField)
 	e.ExternalID, _ = r.clean("externalId", r.row.ExternalID, maxExternalID, codeInvalidField)
 	e.BirthDate = birthDateOf(t, r)
-	e.Marketing = marketingOf(r)
+	e.Marketing, e.Withdrawn = marketingOf(r), true
+	if text := trimBlanks(r.row.MarketingAt); text != "" {
+		e.MarketingAt = pastMoment(t, r.input, "marketingAt", text)
+	}
 	if text := trimBlanks(r.row.CreatedAt); text != "" {
 		e.Since = pastMoment(t, r.input, "createdAt", text)
 	}
@@ -227,6 +233,11 @@ func importCustomer(t *txn, r *rowReader, into *program, samePerson bool) (o imp
 	if known != nil && !samePerson {
 		points := b.any() || r.isWrong("points", "historicPoints")
 		if o, err = personDoubt(t, known, e, points); err != nil || len(o.Faults) > 0 {
+			return o, err
+		}
+	}
+	if known != nil {
+		if err := o.warnDropped(t, known, e); err != nil {
 			return o, err
 		}
 	}
@@ -247,6 +258,33 @@ func importCustomer(t *txn, r *rowReader, into *program, samePerson bool) (o imp
 	}
 	o.Opening, err = carryOverRow(t, r, c, b)
 	return o, err
+}
+
+// warnDropped warns of a birth date and a number that are not the known customer's: what it has
+// stays (contract §31). The number of one who became part of it is its own, too.
+func (o *importOutcome) warnDropped(t *txn, known *customer, e enrolment) error {
+	var dropped []string
+	if e.BirthDate != 0 && known.BirthDate != 0 && e.BirthDate != known.BirthDate {
+		dropped = append(dropped, fmt.Sprintf("el cliente tiene otra fecha de nacimiento, %s, y la conserva", known.BirthDate))
+	}
+	if e.ExternalID != "" && known.ExternalID != "" {
+		all, err := t.merges.family(known)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(all, func(c *customer) bool { return c.ExternalID == e.ExternalID }) {
+			dropped = append(dropped, fmt.Sprintf("el cliente tiene otro externalId, %s, y lo conserva", known.ExternalID))
+		}
+	}
+	if len(dropped) == 0 {
+		return nil
+	}
+	if o.Warning.Text == "" {
+		o.Warning.Text = "aviso: " + strings.Join(dropped, "; ")
+		return nil
+	}
+	o.Warning.Text = "aviso: " + strings.Join(append(dropped, strings.TrimPrefix(o.Warning.Text, "aviso: ")), "; ")
+	return nil
 }
 
 // carryOverRow is carryOver for a row. If it fails, carryOverRow tries the points and the
@@ -271,9 +309,9 @@ func marketingOf(r *rowReader) consentAnswer {
 	switch fold(trimBlanks(r.row.Marketing)) {
 	case "":
 		return consentUnknown
-	case "si", "s", "yes", "y", "true", "verdadero", "1", "x", "acepta":
+	case "si", "s", "yes", "y", "true", "verdadero", "1", "x", "acepta", "subscribed", "suscrito":
 		return consentGiven
-	case "no", "n", "false", "falso", "0":
+	case "no", "n", "false", "falso", "0", "unsubscribed", "no suscrito":
 		return consentRefused
 	}
 	r.invalid("marketing", "debe ser sí o no")

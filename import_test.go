@@ -470,7 +470,7 @@ func TestImportMended(t *testing.T) {
 		t.Fatalf("rejected: %s", rejected)
 	}
 	s.ok("import customers -ignore notas " + s.file("mended.csv", strings.Replace(rejected, ",eva,", ",eva@example.com,", 1)))
-	if out := s.ok("export customers -raw"); out != "firstName,lastName,email,phoneNumber,externalId,birthDate\nAna,,ana@example.com,,,\nEva,,eva@example.com,,,\n" {
+	if out := s.ok("export customers -raw"); out != "firstName,lastName,email,phoneNumber,externalId,birthDate,marketing,marketingAt\nAna,,ana@example.com,,,,,\nEva,,eva@example.com,,,,,\n" {
 		t.Error(out)
 	}
 }

@@ -173,6 +173,8 @@ func (s *sheet) toRow(fields []string) (row importRow, faults []rowFault) {
 			row.BirthDate = in.date()
 		case "marketing":
 			row.Marketing = cell
+		case "marketingAt":
+			row.MarketingAt = in.date()
 		case "createdAt":
 			row.CreatedAt = in.date()
 		case "points":
@@ -185,12 +187,6 @@ func (s *sheet) toRow(fields []string) (row importRow, faults []rowFault) {
 			row.Type = saleType(cell)
 		case "totalAmount":
 			row.Total = in.number()
-		case "sku":
-			it.SKU = cell
-		case "quantity":
-			it.Quantity = in.number()
-		case "price":
-			it.Price = in.number()
 		case "comment":
 			row.Comment = cell
 		case "id", "customerId":
@@ -204,6 +200,7 @@ func (s *sheet) toRow(fields []string) (row importRow, faults []rowFault) {
 		case "labels":
 			row.Labels = append(row.Labels, in.labels()...)
 		default:
+			in.item(&it)
 			row.label(name, cell)
 		}
 	}
@@ -211,6 +208,18 @@ func (s *sheet) toRow(fields []string) (row importRow, faults []rowFault) {
 		row.Items = []importItem{it}
 	}
 	return row, in.faults
+}
+
+// item reads a cell of an item.
+func (r *cellReader) item(it *importItem) {
+	switch r.name {
+	case "sku":
+		it.SKU = r.cell
+	case "quantity":
+		it.Quantity = r.number()
+	case "price":
+		it.Price = r.number()
+	}
 }
 
 // label adds the label of a column of its own.
@@ -254,7 +263,7 @@ func (s *sheet) survey(in *lineReader) error {
 // dateColumns are the places of the columns with dates.
 func dateColumns(taken []string) (places []int) {
 	for i, name := range taken {
-		if slices.Contains([]string{"birthDate", "createdAt", "expiresAt"}, name) {
+		if slices.Contains([]string{"birthDate", "marketingAt", "createdAt", "expiresAt"}, name) {
 			places = append(places, i)
 		}
 	}
