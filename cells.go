@@ -15,16 +15,45 @@ import (
 type numberForm struct {
 	separator rune // of the cells
 	decimal   rune // '.' or ',', where either may be meant; 0 if the command line does not say
+
+	currency string // ISO 4217, of the organization
+}
+
+// currencySigns are what people write before or after amounts of a currency beside its code and the
+// signs that go off all of them. The longer stands before what it begins with.
+var currencySigns = map[string][]string{
+	"ARS": {"AR$"}, "BOB": {"Bs."}, "BRL": {"R$"}, "CLP": {"CLP$"}, "COP": {"COL$"}, "CRC": {"₡"}, "DOP": {"RD$"},
+	"GBP": {"£"}, "GTQ": {"Q"}, "HNL": {"L"}, "MXN": {"MX$", "MEX$"}, "NIO": {"C$"}, "PAB": {"B/."}, "PEN": {"S/.", "S/"},
+	"PYG": {"₲", "Gs."}, "USD": {"US$", "U$S", "USD$"}, "UYU": {"$U", "UY$"}, "VES": {"Bs."},
+}
+
+// signs go off all amounts, whatever the currency.
+const signs = "$€ \u00a0\u202f"
+
+// bare is an amount without the signs and the code of the currency at its ends.
+func (f numberForm) bare(amount string) string {
+	amount = strings.Trim(trimBlanks(amount), "\u00a0\u202f")
+	if f.currency != "" {
+		for _, sign := range append(currencySigns[f.currency], f.currency) {
+			if start := len(amount) - len(sign); start >= 0 && strings.EqualFold(amount[:len(sign)], sign) {
+				return strings.Trim(amount[len(sign):], signs)
+			} else if start >= 0 && strings.EqualFold(amount[start:], sign) {
+				return strings.Trim(amount[:start], signs)
+			}
+		}
+	}
+	return strings.Trim(amount, signs)
 }
 
 // plain spells a number as JSON does, without thousands separators and currency sign. A cell
 // that is no number stays as it is. ok is false if the number can be read in two ways: 1.250
 // and 1,250 may be one and a quarter, or one thousand two hundred and fifty.
 func (f numberForm) plain(cell string) (text string, ok bool) {
-	text = strings.Trim(trimBlanks(cell), "$€ \u00a0\u202f")
+	text = f.bare(cell)
 	digits, negative := strings.CutPrefix(text, "-")
 	if negative {
-		digits = strings.TrimLeft(digits, "$€ \u00a0\u202f")
+		digits = f.bare(digits)
+		text = "-" + digits
 	}
 	point, comma := strings.Count(digits, "."), strings.Count(digits, ",")
 	if point+comma == 0 || !numeric.MatchString(digits) {
@@ -87,7 +116,7 @@ const inTwoWays = "se puede leer de dos maneras; con -decimal coma o -decimal pu
 var (
 	dayFirst  = regexp.MustCompile(`^([0-9]{1,2})[/.-]([0-9]{1,2})[/.-]([0-9]{4})(?:,? +(.+))?$`)
 	yearFirst = regexp.MustCompile(`^([0-9]{4})[/.-]([0-9]{1,2})[/.-]([0-9]{1,2})(?: +(.+))?$`)
-	timeOfDay = regexp.MustCompile(`^([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:[.,][0-9]+)?)?(?: ?([AaPp])\.? ?[Mm]\.?)?$`)
+	timeOfDay = regexp.MustCompile(`^([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:[.,][0-9]+)?)?(?: ?([AaPp])\.? ?[Mm]\.?)?(?: ?(UTC|GMT|Z|[+-][0-9]{2}:?[0-9]{2}))?$`)
 )
 
 // A dateOrder says which of two numbers before a year is the month.
@@ -185,10 +214,11 @@ func isoDate(cell string, m []string) string {
 	if m[3] == "" {
 		m[3] = "00"
 	}
-	if hour == 0 && m[2] == "00" && m[3] == "00" {
+	zone := strings.NewReplacer("UTC", "Z", "GMT", "Z").Replace(m[5])
+	if hour == 0 && m[2] == "00" && m[3] == "00" && zone == "" {
 		return date
 	}
-	return fmt.Sprintf("%sT%02d:%s:%s", date, hour, m[2], m[3])
+	return fmt.Sprintf("%sT%02d:%s:%s%s", date, hour, m[2], m[3], zone)
 }
 
 // powerOfTen matches a long number of which a spreadsheet kept only the first digits.
@@ -228,10 +258,17 @@ const markUTF8 = "\xef\xbb\xbf"
 // 12 of 0012, drops the + of a phone, and keeps only the first digits of a long number.
 var notANumber = regexp.MustCompile(`^(0[0-9]+|\+[0-9]+|[0-9]{12,})$`)
 
+// markedText matches digits after the apostrophes by which people and other systems mark a phone, a
+// number or a date as text (contract §31).
+var markedText = regexp.MustCompile(`^'+[+(-]?[0-9][0-9 ()./:+-]*$`)
+
+// isMarked reports whether the first apostrophe of a cell only marks it as text.
+func isMarked(cell string) bool { return isFormula(cell) || markedText.MatchString(cell) }
+
 // guardCells marks as text the cells of a row that a spreadsheet would run or change.
 func guardCells(row []string) {
 	for i, cell := range row {
-		if isFormula(cell) {
+		if isMarked(cell) {
 			row[i] = "'" + cell
 		} else if notANumber.MatchString(cell) {
 			row[i] = `="` + cell + `"`
@@ -243,12 +280,12 @@ func guardCells(row []string) {
 // a spreadsheet keeps the zeros.
 var textFormula = regexp.MustCompile(`^="([^"]*)"$`)
 
-// unguardCells takes away what guardCells adds.
+// unguardCells takes away what guardCells adds, and the like of it that others have put there.
 func unguardCells(row []string) {
 	for i, cell := range row {
 		if m := textFormula.FindStringSubmatch(cell); m != nil {
 			row[i] = m[1]
-		} else if isFormula(cell) {
+		} else if isMarked(cell) {
 			row[i] = strings.TrimPrefix(cell, "'")
 		}
 	}

@@ -37,8 +37,8 @@ func TestNumberCells(t *testing.T) {
 			form numberForm
 			want string
 		}{
-			{numberForm{',', 0}, test.comma}, {numberForm{';', 0}, test.semicolon}, {numberForm{'\t', 0}, test.tab},
-			{numberForm{';', '.'}, test.point}, {numberForm{',', ','}, test.decimalComma},
+			{numberForm{',', 0, ""}, test.comma}, {numberForm{';', 0, ""}, test.semicolon}, {numberForm{'\t', 0, ""}, test.tab},
+			{numberForm{';', '.', ""}, test.point}, {numberForm{',', ',', ""}, test.decimalComma},
 		} {
 			got, ok := as.form.plain(test.cell)
 			if !ok {
@@ -46,6 +46,29 @@ func TestNumberCells(t *testing.T) {
 			}
 			if got != as.want {
 				t.Errorf("%q in %+v: %q, want %q", test.cell, as.form, got, as.want)
+			}
+		}
+	}
+}
+
+// TestCurrencyCells: the sign and the code of the organization's currency go off amounts, those of
+// another one do not (contract §31).
+func TestCurrencyCells(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ currency, cells, want string }{
+		{"BRL", "R$ 1.234,50|R$12|-R$ 12|R$ -12|BRL 12|12 brl|R$\u00a012,5|12", "1234.50|12|-12|-12|12|12|12.5|12"},
+		{"PEN", "S/ 12.50|S/. 12.50|S/12|12.50 PEN|R$ 12", "12.50|12.50|12|12.50|R$ 12"},
+		{"MXN", "$12.50 MXN|MX$ 12.50|MXN 12.50|mxn12.50|$12.50|US$ 12", "12.50|12.50|12.50|12.50|12.50|US$ 12"},
+		{"USD", "US$ 1,234.50|U$S 12|USD$12|12 USD", "1234.50|12|12|12"},
+		{"UYU", "$U 12|₡12", "12|₡12"},
+		{"CRC", "₡12.50|12 ₡", "12.50|12"},
+		{"JPY", "JPY 12|", "12|"},
+		{"", "MXN 12", "MXN 12"},
+	} {
+		want := strings.Split(test.want, "|")
+		for i, cell := range strings.Split(test.cells, "|") {
+			if got, ok := (numberForm{',', 0, test.currency}).plain(cell); !ok || got != want[i] {
+				t.Errorf("%q in %s: %q, want %q", cell, test.currency, got, want[i])
 			}
 		}
 	}
@@ -60,6 +83,8 @@ func TestDateCells(t *testing.T) {
 		"23/11/2026 9:05": "2026-11-23T09:05:00", "23/11/2026, 18:30:15": "2026-11-23T18:30:15", "2026-11-23 18:30:15.250": "2026-11-23T18:30:15",
 		"23/11/2026 06:30:00 p. m.": "2026-11-23T18:30:00", "23/11/2026 06:30\u00a0p.\u00a0m.": "2026-11-23T18:30:00", "23/11/2026 12:15 AM": "2026-11-23T00:15:00",
 		"2026-11-23T10:00:00Z": "2026-11-23T10:00:00Z", "23/11/26": "23/11/26", "ayer": "ayer", "": "", "23/11/2026 13:00 PM": "23/11/2026 13:00 PM",
+		"2026-11-01 09:50:26 +0200": "2026-11-01T09:50:26+0200", "2026-11-01 09:50:26 UTC": "2026-11-01T09:50:26Z", "2026-11-01 00:00:00 -03:00": "2026-11-01T00:00:00-03:00",
+		"1/11/2026 9:50 p. m. GMT": "2026-11-01T21:50:00Z", "2026-11-01 09:50:26 CEST": "2026-11-01 09:50:26 CEST",
 		"31/02/2026": "2026-02-31", // no day, and refused as such
 	} {
 		if got, ok := (dateForm{}).plain(cell); got != want || !ok {

@@ -165,6 +165,7 @@ type importer struct {
 	started time.Time
 
 	sheet
+	place   importPlace
 	memory  int64         // bytes of a file of sales that are gathered at once; 0: importMemory
 	batch   csvBatch      // being filled
 	batches chan csvBatch // to be sent
@@ -180,6 +181,10 @@ func (im *importer) run(file io.ReadSeeker) (err error) {
 		err = errors.Join(err, im.rejects.close())
 		im.report.Errors = im.rejects.name
 	}()
+	if err := im.call(im.ctx, "import/place", importEnd{Org: im.request.Org}, &im.place); err != nil {
+		return err
+	}
+	im.currency = im.place.Currency
 	part := &readPart{ReadSeeker: file}
 	in, err := im.rows(part)
 	if err != nil {
@@ -228,10 +233,7 @@ func (im *importer) read(in *lineReader, file *readPart) error {
 
 // readSales is read for sales, whose rows are gathered before anything is written.
 func (im *importer) readSales(file *readPart) error {
-	g := saleGatherer{sheet: &im.sheet, memory: cmp.Or(im.memory, importMemory)}
-	if err := im.call(im.ctx, "import/place", importEnd{Org: im.request.Org}, &g.place); err != nil {
-		return err
-	}
+	g := saleGatherer{sheet: &im.sheet, memory: cmp.Or(im.memory, importMemory), place: im.place}
 	err := g.gather(file, func(r csvRecord) error {
 		im.batch.rows = g.rows
 		return im.add(r)

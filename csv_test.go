@@ -206,7 +206,7 @@ func TestGuard(t *testing.T) {
 	histories(t, 2000, func(t *testing.T, rnd *rand.Rand) {
 		var text []rune
 		for range rnd.IntN(6) {
-			text = append(text, pick(rnd, []rune("'= +-@\t\r\n＝015.ae;\u00a0")...))
+			text = append(text, pick(rnd, []rune("''= +-@\t\r\n＝015.ae;/\u00a0")...))
 		}
 		row := []string{string(text)}
 		guardCells(row)

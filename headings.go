@@ -19,8 +19,13 @@ type column struct {
 	names string // other names, separated by commas; the first is the one that messages show
 }
 
-// lastName2 is the second surname, which files from Mexico often keep apart.
-const lastName2 = "lastName2"
+// Columns that stand beside another one: the second surname, which files from Mexico often keep
+// apart, a second phone, and the time of day of a date.
+const (
+	lastName2    = "lastName2"
+	phoneNumber2 = "phoneNumber2"
+	clockTime    = "time"
+)
 
 // importColumns lists the columns of each kind of import.
 var importColumns = map[string][]column{
@@ -30,11 +35,13 @@ var importColumns = map[string][]column{
 		{lastName2, "segundo apellido, apellido materno"},
 		{"email", emailNames},
 		{"phoneNumber", phoneNames},
+		{phoneNumber2, "otro teléfono, segundo teléfono, teléfono 2, celular 2, other phone, second phone, phone 2"},
 		{"externalId", externalNames},
 		{"birthDate", "cumpleaños, fecha nacimiento, nacimiento, fecha cumpleaños, birthday, date birth, dob"},
 		{"marketing", "avisos, acepta avisos, quiere avisos, promociones, acepta promociones, publicidad, acepta publicidad, consentimiento, boletín, newsletter, opt in, accepts marketing, marketing consent, consent"},
 		{"marketingAt", "fecha avisos, fecha consentimiento, consent date"},
 		{"createdAt", "alta, fecha alta, registro, fecha registro, cliente desde, miembro desde, socio desde, enrolled, enrolled at, enrollment date, signup date, joined, join date, member since, customer since, created"},
+		{clockTime, "hora alta, hora registro"},
 		{"points", "puntos, saldo, saldo inicial, saldo puntos, puntos disponibles, puntos actuales, points balance, available points, opening balance, current points"},
 		{"expiresAt", expiryNames},
 		{"historicPoints", "puntos históricos, histórico, histórico puntos, puntos por vida, historical points, lifetime points, lifetime"},
@@ -42,6 +49,7 @@ var importColumns = map[string][]column{
 	importSales: {
 		{"externalId", "ticket, número ticket, folio, factura, número factura, número venta, venta, pedido, número pedido, recibo, id externo, receipt, receipt number, invoice, invoice number, order, order number, sale number, ticket number"},
 		{"createdAt", "fecha, fecha hora, fecha venta, fecha compra, date, datetime, date time, sale date, order date, created"},
+		{clockTime, "hora, hora venta, hora compra, sale time"},
 		{"email", emailNames},
 		{"phoneNumber", phoneNames},
 		{"customerExternalId", "id externo cliente, número cliente, código cliente, clave cliente, número socio, número tarjeta, customer number, member id, member number, card number"},
@@ -152,7 +160,7 @@ func exactKey(heading string) string { return fold(trimBlanks(heading)) }
 func columnList(kind string) string {
 	var list []string
 	for _, c := range importColumns[kind] {
-		if c.name != lastName2 {
+		if c.name != lastName2 && c.name != phoneNumber2 {
 			list = append(list, c.String())
 		}
 	}
@@ -196,7 +204,7 @@ func (h *fileHeadings) columns(list []string) ([]string, error) {
 	taken := make([]string, len(list))
 	var unknown []string
 	start := 0
-	if len(list) > len(rejectColumns) && slices.Equal(list[:len(rejectColumns)], rejectColumns) {
+	if startsRejects(list) {
 		start = len(rejectColumns)
 	}
 	for i, heading := range list[start:] {
@@ -207,6 +215,9 @@ func (h *fileHeadings) columns(list []string) ([]string, error) {
 		if !ok {
 			unknown = append(unknown, heading)
 			continue
+		}
+		if name == "phoneNumber" && h.kind == importCustomers && slices.Contains(taken, name) {
+			name = phoneNumber2
 		}
 		if before := slices.Index(taken, name); name != "" && before >= 0 {
 			return nil, adminErrorf("la columna %s está dos veces: %q y %q; con -ignore se deja fuera una, o con -map se toma por otra", name, list[before], heading)

@@ -38,6 +38,8 @@ type importPlace struct {
 	Country string `json:"country"` // of phones
 	Zone    string `json:"zone"`    // of moments
 	Unique  bool   `json:"unique"`  // purchases with one externalId are one sale, whatever their day
+
+	Currency string `json:"currency"` // of amounts
 }
 
 func (a *admin) importPlace(ctx context.Context, in importEnd) (importPlace, error) {
@@ -47,7 +49,7 @@ func (a *admin) importPlace(ctx context.Context, in importEnd) (importPlace, err
 	}
 	return read(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (importPlace, error) {
 		o := t.cfg.Organization
-		return importPlace{o.Profile.Country, o.Settings.Timezone, t.cfg.uniqueExternalIDs()}, nil
+		return importPlace{o.Profile.Country, o.Settings.Timezone, t.cfg.uniqueExternalIDs(), o.Settings.Currency}, nil
 	})
 }
 

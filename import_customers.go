@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sello/internal/contact"
 )
 
 // Rows of files that are imported: what they say, and those of customers.
@@ -24,6 +26,7 @@ type importRow struct {
 	Historic  string `json:"historicPoints,omitempty"`
 
 	MarketingAt string `json:"marketingAt,omitempty"`
+	OtherPhone  string `json:"otherPhone,omitempty"` // of a second column: only compared
 
 	ExternalID string       `json:"externalId,omitempty"`
 	CreatedAt  string       `json:"createdAt,omitempty"`
@@ -236,10 +239,8 @@ func importCustomer(t *txn, r *rowReader, into *program, samePerson bool) (o imp
 			return o, err
 		}
 	}
-	if known != nil {
-		if err := o.warnDropped(t, known, e); err != nil {
-			return o, err
-		}
+	if err := o.warnDropped(t, r, known, e); err != nil {
+		return o, err
 	}
 	c, err := t.customers.enrolAs(known, e)
 	if errors.Is(err, newError(codeExternalIDTaken)) {
@@ -260,14 +261,15 @@ func importCustomer(t *txn, r *rowReader, into *program, samePerson bool) (o imp
 	return o, err
 }
 
-// warnDropped warns of a birth date and a number that are not the known customer's: what it has
-// stays (contract §31). The number of one who became part of it is its own, too.
-func (o *importOutcome) warnDropped(t *txn, known *customer, e enrolment) error {
+// warnDropped warns of what a row says and is not taken: a birth date and a number that are not the
+// known customer's, which stay, and a second phone (contract §31). The number of one who became part
+// of the customer is its own, too.
+func (o *importOutcome) warnDropped(t *txn, r *rowReader, known *customer, e enrolment) error {
 	var dropped []string
-	if e.BirthDate != 0 && known.BirthDate != 0 && e.BirthDate != known.BirthDate {
+	if known != nil && e.BirthDate != 0 && known.BirthDate != 0 && e.BirthDate != known.BirthDate {
 		dropped = append(dropped, fmt.Sprintf("el cliente tiene otra fecha de nacimiento, %s, y la conserva", known.BirthDate))
 	}
-	if e.ExternalID != "" && known.ExternalID != "" {
+	if known != nil && e.ExternalID != "" && known.ExternalID != "" {
 		all, err := t.merges.family(known)
 		if err != nil {
 			return err
@@ -276,16 +278,23 @@ func (o *importOutcome) warnDropped(t *txn, known *customer, e enrolment) error 
 			dropped = append(dropped, fmt.Sprintf("el cliente tiene otro externalId, %s, y lo conserva", known.ExternalID))
 		}
 	}
-	if len(dropped) == 0 {
-		return nil
+	if other := trimBlanks(r.row.OtherPhone); other != "" {
+		number, ok := contact.Phone(other, t.cfg.Organization.Profile.Country)
+		if !ok || number != e.Phone {
+			dropped = append(dropped, fmt.Sprintf("el otro teléfono, %s, es distinto y no se tomó", shownName(other)))
+		}
 	}
-	if o.Warning.Text == "" {
-		o.Warning.Text = "aviso: " + strings.Join(dropped, "; ")
-		return nil
+	if o.Warning.Text != "" {
+		dropped = append(dropped, strings.TrimPrefix(o.Warning.Text, warned))
 	}
-	o.Warning.Text = "aviso: " + strings.Join(append(dropped, strings.TrimPrefix(o.Warning.Text, "aviso: ")), "; ")
+	if len(dropped) > 0 {
+		o.Warning.Text = warned + strings.Join(dropped, "; ")
+	}
 	return nil
 }
+
+// warned begins the text of a warning.
+const warned = "aviso: "
 
 // carryOverRow is carryOver for a row. If it fails, carryOverRow tries the points and the
 // historic points separately, so that the row gets the faults of both.
@@ -358,7 +367,7 @@ func personDoubt(t *txn, c *customer, e enrolment, points bool) (o importOutcome
 		of.Text = what + " ya es de otra persona" + named
 		o.Faults = []rowFault{of}
 	case d == otherName && (e.Email == "" || e.Phone == ""):
-		of.Text = "aviso: " + what + " es de un cliente con otro nombre, y se tomó por la misma persona" + named
+		of.Text = warned + what + " es de un cliente con otro nombre, y se tomó por la misma persona" + named
 		o.Warning = of
 	}
 	return o, nil

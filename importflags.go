@@ -51,7 +51,7 @@ func importFlags(c *invocation) {
 	c.chooses("encoding", slices.Sorted(maps.Keys(encodingFlags))...)
 	c.set.BoolVar(&c.dryRun, "dry-run", false, "ensaya la importación en una copia del archivo y dice qué entraría, sin guardar nada")
 	c.set.BoolVar(&c.samePerson, "same-person", false, "basta que coincida el correo o el teléfono para que una fila sea de un cliente, aunque lo demás sea otro")
-	c.set.BoolVar(&c.raw, "raw", false, "toma las celdas tal cual, como las escribe export -raw: no quita el apóstrofo ante =, +, - o @")
+	c.set.BoolVar(&c.raw, "raw", false, "toma las celdas tal cual, como las escribe export -raw: no quita el apóstrofo ante =, +, -, @ o una cifra")
 	c.more = `El archivo puede venir de Excel, LibreOffice o Google Sheets: separado por comas, puntos y
 coma o tabuladores, en UTF-8, UTF-16 o Windows-1252 (otras: -encoding). Fechas: 2026-11-30 o 30/11/2026.
 Los encabezados pueden estar en español o en inglés.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 )
@@ -26,6 +27,7 @@ type rejects struct {
 
 	file   *os.File
 	out    *csv.Writer
+	again  bool   // of is a file of errors itself, whose first columns are not written again
 	before string // the newest of earlier ones; "" if there is none
 }
 
@@ -61,11 +63,26 @@ func (r *rejects) begin(comma rune, plain bool, columns []string) error {
 			return err
 		}
 	}
-	return r.out.Write(append(append([]string{}, rejectColumns...), columns...))
+	r.again = startsRejects(columns)
+	return r.out.Write(slices.Concat(rejectColumns, r.own(columns)))
 }
 
 func (r *rejects) write(line csvLine, reason string) error {
-	return r.out.Write(append([]string{strconv.Itoa(line.number), reason}, line.fields...))
+	return r.out.Write(slices.Concat([]string{strconv.Itoa(line.number), reason}, r.own(line.fields)))
+}
+
+// startsRejects reports whether columns are those of a file of errors.
+func startsRejects(columns []string) bool {
+	return len(columns) > len(rejectColumns) && slices.Equal(columns[:len(rejectColumns)], rejectColumns)
+}
+
+// own is a row without the line and the reason of the file of errors that it came from. A line that
+// is no CSV has one field.
+func (r *rejects) own(row []string) []string {
+	if r.again && len(row) > len(rejectColumns) {
+		return row[len(rejectColumns):]
+	}
+	return row
 }
 
 // close ends the file. If it is the same as the one before, that one stands for both.

@@ -31,7 +31,7 @@ func TestRejectsKept(t *testing.T) {
 	if got := string(readFile(t, first)); got != mended {
 		t.Errorf("the mended file is %s", got)
 	}
-	if got := string(readFile(t, third)); got != "line,reason,correo,nombre\n3,\"correo: \"\"beto\"\": no es un email válido\",beto,Beto\n" && !strings.Contains(got, "beto") {
+	if got := string(readFile(t, third)); got != "line,reason,correo,nombre\n3,\"correo: \"\"beto\"\": no es un email válido\",beto,Beto\n" {
 		t.Error(got)
 	}
 	if info, err := os.Stat(third); err != nil || info.Mode().Perm() != 0o600 {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -18,6 +19,7 @@ type sheet struct {
 	headings *fileHeadings
 	raw      bool       // cells have no guard
 	decimal  rune       // of numbers; 0 if it is not known
+	currency string     // of the organization
 	form     numberForm // of the file
 	dates    dateForm   // of the file
 	encoding encoding   // of the file; unknown until it is found out
@@ -61,7 +63,7 @@ func (s *sheet) heading(file io.ReadSeeker) (*lineReader, error) {
 	for i, name := range s.columns {
 		s.columns[i] = trimBlanks(name)
 	}
-	s.encoding, s.plain, s.form = text.encoding, text.plain, numberForm{in.comma, s.decimal}
+	s.encoding, s.plain, s.form = text.encoding, text.plain, numberForm{in.comma, s.decimal, s.currency}
 	return in, nil
 }
 
@@ -129,6 +131,41 @@ func (r *cellReader) date() string {
 	return text
 }
 
+// moment reads a date with its time, which may stand in a column of its own.
+func (r *cellReader) moment(date, clock string) string {
+	text := r.date()
+	clock = plainBlanks(clock)
+	if clock == "" || trimBlanks(date) == "" {
+		return text
+	}
+	if !timeOfDay.MatchString(clock) {
+		r.at(clockTime, clock)
+		r.fail("debe ser una hora, como 9:30, 21:30 o 9:30 p. m.")
+		return text
+	}
+	if _, err := time.Parse(time.DateOnly, text); err != nil { // it has a time, or is no date
+		return text
+	}
+	return isoDate(text, yearFirst.FindStringSubmatch(text+" "+clock))
+}
+
+// cellOf is the cell of a column in a row; "" if there is none.
+func (s *sheet) cellOf(name string, fields []string) string {
+	if at := slices.Index(s.taken, name); at >= 0 {
+		return fields[at]
+	}
+	return ""
+}
+
+// phone takes the first phone that is filled, and keeps another one to compare it with.
+func (row *importRow) phone(cell string) {
+	if trimBlanks(row.Phone) == "" {
+		row.Phone = cell
+		return
+	}
+	row.OtherPhone = cell
+}
+
 // key reads a phone or the number of a customer.
 func (r *cellReader) key() string {
 	if powerOfTen.MatchString(trimBlanks(r.cell)) {
@@ -165,8 +202,8 @@ func (s *sheet) toRow(fields []string) (row importRow, faults []rowFault) {
 			row.LastName = trimBlanks(row.LastName + " " + cell)
 		case "email":
 			row.Email = cell
-		case "phoneNumber":
-			row.Phone = in.key()
+		case "phoneNumber", phoneNumber2:
+			row.phone(in.key())
 		case "externalId":
 			row.ExternalID = in.key()
 		case "birthDate":
@@ -176,7 +213,8 @@ func (s *sheet) toRow(fields []string) (row importRow, faults []rowFault) {
 		case "marketingAt":
 			row.MarketingAt = in.date()
 		case "createdAt":
-			row.CreatedAt = in.date()
+			row.CreatedAt = in.moment(fields[i], s.cellOf(clockTime, fields))
+		case clockTime: // with createdAt
 		case "points":
 			row.Points = in.number()
 		case "expiresAt":

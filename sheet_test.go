@@ -361,3 +361,67 @@ func TestSheetEncodings(t *testing.T) {
 		}
 	}
 }
+
+// TestSheetMarks: an apostrophe before digits only marks text, unless cells are raw; before other
+// characters it is part of the text (contract §31).
+func TestSheetMarks(t *testing.T) {
+	t.Parallel()
+	const text = "nombre,teléfono,externalId,cumpleaños\n'80 y más,'+52 55 1234-5678,'000123,'1990-05-14\n"
+	s := newOpenTill(t)
+	s.ok("import customers " + s.file("c.csv", text))
+	if _, got, _ := strings.Cut(s.ok("export customers -raw"), "\n"); got != "'80 y más,,,+525512345678,000123,1990-05-14,,\n" {
+		t.Errorf("%q", got)
+	}
+	s = newOpenTill(t)
+	s.ok("import customers -raw " + s.file("c.csv", "correo,externalId\na@example.com,'000123\n"))
+	exported := s.ok("export customers")
+	to := newOpenTill(t)
+	to.ok("import customers " + to.file("c.csv", exported))
+	if got := to.ok("export customers -raw"); !strings.Contains(got, ",'000123,") {
+		t.Errorf("%s comes back as %s", exported, got)
+	}
+}
+
+// TestSheetTwoPhones: of two columns of phones the first that is filled is taken, and the other one
+// is told if it differs (contract §31).
+func TestSheetTwoPhones(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	got := s.importCSV(t, "nombre,teléfono,celular\nAna,5512345671,\nEva,,5512345672\nLuz,5512345673,+52 55 1234 5673\nZoe,5512345674,5512345675\nMia,5512345676,n/a\n")
+	const want = "5 new, 0 known, 0 wrong; 5 aviso: el otro teléfono, 5512345675, es distinto y no se tomó; 6 aviso: el otro teléfono, n/a, es distinto y no se tomó"
+	if got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	if got := s.importCSV(t, "nombre,celular 2,tel\nEva,,5512345672\n"); got != "0 new, 1 known, 0 wrong" {
+		t.Error(got)
+	}
+	im := s.importer(t, importCustomers)
+	if err := im.run(strings.NewReader("tel,cel,móvil\n")); err == nil || !strings.Contains(err.Error(), "está dos veces") {
+		t.Errorf("three columns of phones: %v", err)
+	}
+}
+
+// TestSheetTimes: a time may stand in a column of its own, after or before its date, and with the
+// zone of a moment.
+func TestSheetTimes(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	s.customer("ana")
+	for rows, want := range map[string]string{
+		"hora,ticket,fecha,correo,total\n9:30 p. m.,A,23/11/2025,ana@example.com,MXN 10\n":  "2025-11-24T03:30:00.000Z",
+		"ticket,fecha,hora,correo,total\nB,2025-11-23 0:00,08:15,ana@example.com,$10 MXN\n": "2025-11-23T14:15:00.000Z",
+		"ticket,fecha,hora,correo,total\nC,2025-11-23 10:00,,ana@example.com,10\n":          "2025-11-23T16:00:00.000Z",
+		"ticket,fecha,correo,total\nD,2025-11-23 09:50:26 +0200,ana@example.com,10\n":       "2025-11-23T07:50:26.000Z",
+		"ticket,fecha,correo,total\nE,2025-11-23 09:50:26 UTC,ana@example.com,10\n":         "2025-11-23T09:50:26.000Z",
+	} {
+		if told := s.sheetTold(t, importSales, rows, nil); told != "1 rows, 1 new" {
+			t.Errorf("%s: %s", rows, told)
+		}
+		if there := string(s.exportedCSV(t, importSales)); !strings.Contains(there, want) {
+			t.Errorf("%s: no %s in %s", rows, want, there)
+		}
+	}
+	if told := s.sheetTold(t, importSales, "ticket,fecha,hora,correo,total\nF,2025-11-23,25h,ana@example.com,10\n", nil); !strings.Contains(told, `hora: ""25h"": debe ser una hora, como 9:30`) {
+		t.Error(told)
+	}
+}
