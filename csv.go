@@ -41,6 +41,8 @@ type importReport struct {
 	Errors  string `json:"errors,omitempty"`
 	Seconds int    `json:"seconds"`
 
+	Ignored []string `json:"ignored,omitempty"` // headings of a system's export that are not used
+
 	OpeningBalances int     `json:"openingBalances"` // how many were given
 	OpeningPoints   decimal `json:"openingPoints"`   // their sum
 	DryRun          bool    `json:"dryRun"`          // nothing was stored
@@ -62,6 +64,7 @@ func (c *invocation) importFile(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
+	known.use(c.system)
 	file, err := os.Open(name)
 	if err != nil {
 		return err
@@ -118,6 +121,9 @@ func (r *importReport) write(w io.Writer, kind string) {
 	}
 	if r.Warned > 0 {
 		fmt.Fprintf(w, "%s en %s\n", plural(r.Warned, "aviso, que está", "avisos, que están"), r.Errors)
+	}
+	if len(r.Ignored) > 0 {
+		fmt.Fprintf(w, "no se usaron de la exportación: %s\n", strings.Join(r.Ignored, ", "))
 	}
 	if r.DryRun {
 		fmt.Fprintln(w, "es un ensayo: no se guardó nada")
@@ -190,6 +196,7 @@ func (im *importer) run(file io.ReadSeeker) (err error) {
 	if err != nil {
 		return err
 	}
+	im.report.Ignored = im.headings.leftOut(im.columns, im.taken)
 	im.batches, im.stopped = make(chan csvBatch), make(chan struct{})
 	go func() {
 		defer close(im.stopped)

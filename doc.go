@@ -472,6 +472,7 @@
 //	lines.go             records of CSV
 //	rejects.go           the file of an import's errors
 //	headings.go          which column a heading names
+//	presets.go           what the headings of other systems' exports mean
 //	sheet.go             the rows of a file that is imported
 //	salerows.go          the rows of a file that are one sale
 //	csv.go               the commands that import CSV

@@ -127,7 +127,8 @@ type fileHeadings struct {
 	known  map[string]string // names of columns by the key of a heading
 	mapped map[string]string // the same, of -map; each is used
 	used   map[string]bool
-	ignore []string // keys and, of those without a key, the headings
+	preset map[string]string // of -from, by exactKey; nil without it
+	ignore []string          // keys and, of those without a key, the headings
 }
 
 // newHeadings returns the headings of a kind of import, with -map and -ignore.
@@ -180,7 +181,22 @@ func (h *fileHeadings) column(heading string) (name string, ok bool) {
 	if slices.Contains(h.ignore, key) {
 		return "", true
 	}
+	if h.preset != nil {
+		return h.presetColumn(key), true
+	}
 	return h.named(heading)
+}
+
+// presetColumn returns the column that a heading names in the file of a system; "" if it is left out.
+// A column that -map names is that one's.
+func (h *fileHeadings) presetColumn(key string) string {
+	name := h.preset[key]
+	for _, mapped := range h.mapped {
+		if mapped == name {
+			return ""
+		}
+	}
+	return name
 }
 
 // named returns the column with a name, or with another one that people use. Each name of a
@@ -313,7 +329,7 @@ func (h *fileHeadings) score(list []string) (n int) {
 // saleType reads the type of a sale, which may be in Spanish.
 func saleType(cell string) string {
 	switch fold(trimBlanks(cell)) {
-	case "compra", "venta", "sale":
+	case "compra", "venta", "sale", "payment":
 		return typePurchase
 	case "devolucion", "reembolso", "nota de credito", "refund":
 		return typeReturn

@@ -316,7 +316,7 @@ func carryOverRow(t *txn, r *rowReader, c *customer, b carriedOver) (given decim
 // marketingOf reads whether the customer of a row wants notices.
 func marketingOf(r *rowReader) consentAnswer {
 	switch fold(trimBlanks(r.row.Marketing)) {
-	case "":
+	case "", "unknown":
 		return consentUnknown
 	case "si", "s", "yes", "y", "true", "verdadero", "1", "x", "acepta", "subscribed", "suscrito":
 		return consentGiven

@@ -33,11 +33,11 @@ func TestImportRetail(t *testing.T) {
 	t.Parallel()
 	s := newRetailShop(t)
 	report, _ := s.importFile(t, importCustomers, "testdata/retail/customers.csv")
-	if want := (importReport{Rows: 164, Added: 164}); report != want {
+	if want := (importReport{Rows: 164, Added: 164}); !cmp.Equal(report, want) {
 		t.Errorf("customers: %+v, want %+v", report, want)
 	}
 	report, _ = s.importFile(t, importSales, "testdata/retail/sales.csv")
-	if want := (importReport{Rows: 3268, Added: 226}); report != want {
+	if want := (importReport{Rows: 3268, Added: 226}); !cmp.Equal(report, want) {
 		t.Errorf("sales: %+v, want %+v", report, want)
 	}
 
@@ -48,11 +48,11 @@ func TestImportRetail(t *testing.T) {
 	// A second import does not change a single byte of the store.
 	before := stored(t, s.engine.store)
 	report, _ = s.importFile(t, importCustomers, "testdata/retail/customers.csv")
-	if want := (importReport{Rows: 164, Known: 164}); report != want {
+	if want := (importReport{Rows: 164, Known: 164}); !cmp.Equal(report, want) {
 		t.Errorf("customers again: %+v, want %+v", report, want)
 	}
 	report, _ = s.importFile(t, importSales, "testdata/retail/sales.csv")
-	if want := (importReport{Rows: 3268, Known: 226}); report != want {
+	if want := (importReport{Rows: 3268, Known: 226}); !cmp.Equal(report, want) {
 		t.Errorf("sales again: %+v, want %+v", report, want)
 	}
 	if d := cmp.Diff(before, stored(t, s.engine.store)); d != "" {

@@ -68,6 +68,7 @@ func programFlag(c *invocation) {
 
 func importCustomersFlags(c *invocation) {
 	importFlags(c)
+	fromFlag(c, importCustomers)
 	programFlag(c)
 	c.set.BoolVar(&c.noWelcome, "no-welcome", false, "no da a los clientes nuevos los puntos de bienvenida (reglas Signup)")
 	c.more = "Columnas: nombre, apellido, correo, teléfono, externalId, cumpleaños, alta, puntos, vencen,\n" +
@@ -84,6 +85,7 @@ func importPointsFlags(c *invocation) {
 
 func importSalesFlags(c *invocation) {
 	importFlags(c)
+	fromFlag(c, importSales)
 	c.more = "Columnas: externalId (ticket), createdAt (fecha), correo, teléfono, customerExternalId o\n" +
 		"customerId del cliente, tipo (compra o devolución), total, producto, cantidad, precio, comentario.\n" +
 		"Las filas de un ticket son una venta, estén donde estén. Entra entera, o va entera a los errores.\n\n" + c.more

@@ -88,7 +88,8 @@ type invocation struct {
 	program   string    // that an import's points come into
 	noWelcome bool
 
-	samePerson bool // of an import: one equal contact is enough
+	system     string // system whose export is imported; "": none is named
+	samePerson bool   // of an import: one equal contact is enough
 
 	panel        string   // address of the panel, as given
 	unused       []string // variables that have no effect

@@ -158,9 +158,9 @@ func (s *sheet) cellOf(name string, fields []string) string {
 }
 
 // phone takes the first phone that is filled, and keeps another one to compare it with.
-func (row *importRow) phone(cell string) {
-	if trimBlanks(row.Phone) == "" {
-		row.Phone = cell
+func (row *importRow) phone(cell, first string) {
+	if cell == first || trimBlanks(first) == "" {
+		row.Phone = cmp.Or(row.Phone, cell)
 		return
 	}
 	row.OtherPhone = cell
@@ -203,7 +203,7 @@ func (s *sheet) toRow(fields []string) (row importRow, faults []rowFault) {
 		case "email":
 			row.Email = cell
 		case "phoneNumber", phoneNumber2:
-			row.phone(in.key())
+			row.phone(in.key(), s.cellOf("phoneNumber", fields))
 		case "externalId":
 			row.ExternalID = in.key()
 		case "birthDate":
