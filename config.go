@@ -278,6 +278,44 @@ type hourRange struct {
 	To   string `json:"to"`
 }
 
+func (h *hourRange) contains(clock string) bool {
+	if h.From <= h.To {
+		return h.From <= clock && clock < h.To
+	}
+	return h.From <= clock || clock < h.To
+}
+
+// isOfNights reports whether the rule has days, and hours that pass midnight.
+func (r *rule) isOfNights() bool {
+	return len(r.Days) > 0 && r.Hours != nil && r.Hours.From > r.Hours.To
+}
+
+// dayOf is the day by which the rule's days and its daily limit take a moment: one after midnight
+// belongs to the day on which hours that pass midnight began (contract §31).
+func (r *rule) dayOf(at time.Time) day {
+	d := dayOn(at.Date())
+	if r.isOfNights() && at.Format("15:04") < r.Hours.To {
+		d--
+	}
+	return d
+}
+
+// isOnDays reports whether a moment is on one of the rule's days.
+func (r *rule) isOnDays(at time.Time) bool {
+	return slices.Contains(r.Days, r.dayOf(at).date().Weekday().String())
+}
+
+// datesOfDays are the rule's days, and those whose first hours belong to them.
+func (r *rule) datesOfDays() []string {
+	list := slices.Clone(r.Days)
+	for d := range time.Saturday + 1 {
+		if r.isOfNights() && slices.Contains(r.Days, d.String()) {
+			list = append(list, ((d + 1) % 7).String())
+		}
+	}
+	return list
+}
+
 type reward struct {
 	ID        id      `json:"id"`
 	CreatedAt instant `json:"createdAt"`

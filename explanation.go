@@ -148,16 +148,9 @@ func (sa *salesTxn) reasonsFor(s *sale) ([]programReasons, *config, error) {
 	if s.Version == 0 {
 		return nil, nil, nil
 	}
-	cfg, known := sa.versions[s.Version]
-	if !known {
-		var err error
-		if cfg, err = configAt(sa.t, s.Version); err != nil {
-			return nil, nil, err
-		}
-		if sa.versions == nil || len(sa.versions) >= mostVersionsKept {
-			sa.versions = map[uint64]*config{}
-		}
-		sa.versions[s.Version] = cfg
+	cfg, err := sa.configOf(s)
+	if err != nil {
+		return nil, nil, err
 	}
 	var list []programReasons
 	for v := range s.shares {
@@ -183,6 +176,23 @@ func (sa *salesTxn) reasonsFor(s *sale) ([]programReasons, *config, error) {
 		list = append(list, why)
 	}
 	return list, cfg, nil
+}
+
+// configOf is the configuration that a purchase was sold under; nil if it is not kept.
+func (sa *salesTxn) configOf(s *sale) (*config, error) {
+	cfg, known := sa.versions[s.Version]
+	if known || s.Version == 0 {
+		return cfg, nil
+	}
+	cfg, err := configAt(sa.t, s.Version)
+	if err != nil {
+		return nil, err
+	}
+	if sa.versions == nil || len(sa.versions) >= mostVersionsKept {
+		sa.versions = map[uint64]*config{}
+	}
+	sa.versions[s.Version] = cfg
+	return cfg, nil
 }
 
 // gaveIn notes what the rule gave a purchase in a share.

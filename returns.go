@@ -335,7 +335,7 @@ func (sa *salesTxn) unlinkedTargets(s *sale, list []affectedAccount) error {
 // unusedRules counts as for a customer who used no rule yet. Budgets are what they are.
 type unusedRules struct{ *ruleUses }
 
-func (unusedRules) onDay(string) int       { return 0 }
+func (unusedRules) onDay(*rule) int        { return 0 }
 func (unusedRules) inLife(string) ruleLife { return ruleLife{} }
 
 // takeBack takes an affected account's target for a return: pending points of its purchase

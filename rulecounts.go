@@ -1,6 +1,9 @@
 package main
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Counts that rules look at: how often a customer used a rule on a day (maxPerCustomerPerDay) and
 // in its life (maxPerCustomer, every), and what a rule gave of its budget.
@@ -88,10 +91,23 @@ const droppedAtOnce = 32 // old counts that one sale drops
 // keptUseDays is for how many days before a sale its uses are kept.
 func (c *config) keptUseDays() day { return day(c.maxLateDays()) + 2 }
 
-func (u *ruleUses) day() day { return u.t.dayOf(u.at) }
+func (u *ruleUses) day(r *rule) day { return r.dayOf(u.at.time().In(u.t.cfg.zone)) }
 
-func (u *ruleUses) dayKey(rule string) key {
-	return u.t.points.partKey(u.a, partRuleUse).day(u.day()).text(rule)
+// dayOfUse is the day on which a purchase used a rule. sold is the configuration that it was sold
+// under, nil for one from before that was kept.
+func dayOfUse(sold *config, program uint32, ruleID id, at time.Time) day {
+	if sold != nil {
+		if p := sold.programNumber(program); p != nil {
+			if i := slices.IndexFunc(p.Rules, func(r rule) bool { return p.ruleIDOf(r.Key) == ruleID }); i >= 0 {
+				return p.Rules[i].dayOf(at)
+			}
+		}
+	}
+	return dayOn(at.Date())
+}
+
+func (u *ruleUses) dayKey(r *rule) key {
+	return u.t.points.partKey(u.a, partRuleUse).day(u.day(r)).text(r.Key)
 }
 
 func (u *ruleUses) lifeKey(rule string) key {
@@ -126,7 +142,7 @@ func kept[T any, P recordPointer[T]](u *ruleUses, k key) *T {
 	return n
 }
 
-func (u *ruleUses) onDay(rule string) int       { return int(kept[ruleUse](u, u.dayKey(rule)).Times) }
+func (u *ruleUses) onDay(r *rule) int           { return int(kept[ruleUse](u, u.dayKey(r)).Times) }
 func (u *ruleUses) inLife(rule string) ruleLife { return *kept[ruleLife](u, u.lifeKey(rule)) }
 
 // turn is which of the purchases that a rule with every counts the next one is; 0 for others.
@@ -149,18 +165,18 @@ func (u *ruleUses) add(r *rule) error {
 	if r.MaxPerCustomerPerDay == 0 {
 		return nil
 	}
-	use := kept[ruleUse](u, u.dayKey(r.Key))
+	use := kept[ruleUse](u, u.dayKey(r))
 	use.Times++
-	if err := u.t.put(u.dayKey(r.Key), use); err != nil {
+	if err := u.t.put(u.dayKey(r), use); err != nil {
 		return err
 	}
-	return u.drop()
+	return u.drop(u.day(r))
 }
 
-// drop deletes old counts, at most droppedAtOnce at a time.
-func (u *ruleUses) drop() error {
+// drop deletes counts that are old on a day of use, at most droppedAtOnce at a time.
+func (u *ruleUses) drop(on day) error {
 	days := u.t.points.partKey(u.a, partRuleUse)
-	return deleteRange(u.t, days, slices.Clone(days).day(u.day()-u.t.cfg.keptUseDays()), droppedAtOnce)
+	return deleteRange(u.t, days, slices.Clone(days).day(on-u.t.cfg.keptUseDays()), droppedAtOnce)
 }
 
 // count counts a purchase in lives and budgets, and notes in its share for what it counts.

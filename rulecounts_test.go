@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 )
 
 // TestRuleLives: what a customer used in a life comes back with purchases that are returned whole,
@@ -54,6 +56,52 @@ func TestRuleLives(t *testing.T) {
 	s.verified()
 	buys(luz, "10") // the third of both
 	buys(luz, "0")
+}
+
+// TestNights: with days and hours that pass midnight, what is after midnight is of the day before,
+// for the days and for the daily limit, also where the clocks change.
+func TestNights(t *testing.T) {
+	t.Parallel()
+	const fridays = `"days":["Friday"],"hours":{"from":"22:00","to":"02:00"},"maxPerCustomerPerDay":1`
+	for _, test := range []struct {
+		reason, zone, rule string
+		want               []string // a local moment and what it earns
+	}{
+		{"round midnight", "Europe/Madrid", fridays, []string{"2026-03-06T01:00 0", "2026-03-06T21:59 0", "2026-03-06T22:00 1", "2026-03-06T23:59 0",
+			"2026-03-07T00:00 0", "2026-03-07T22:00 0", "2026-03-13T23:59 1", "2026-03-14T00:00 0", "2026-03-21T00:00 1", "2026-03-21T01:59 0", "2026-03-28T02:00 0"}},
+		{"two nights running", "Europe/Madrid", `"days":["Friday","Saturday"],"hours":{"from":"22:00","to":"02:00"},"maxPerCustomerPerDay":1`,
+			[]string{"2026-03-06T23:00 1", "2026-03-07T01:00 0", "2026-03-07T22:00 1", "2026-03-08T01:00 0"}},
+		{"hours that end at midnight", "Europe/Madrid", `"days":["Friday"],"hours":{"from":"22:00","to":"00:00"}`, []string{"2026-03-06T23:59 1", "2026-03-07T00:00 0"}},
+		{"without days a day ends at midnight", "Europe/Madrid", `"hours":{"from":"22:00","to":"02:00"},"maxPerCustomerPerDay":1`,
+			[]string{"2026-03-06T23:59 1", "2026-03-07T00:00 1", "2026-03-07T01:00 0"}},
+		{"an hour is left out: 02:00 is 03:00", "Europe/Madrid", `"days":["Saturday"],"hours":{"from":"22:00","to":"03:00"}`,
+			[]string{"2026-03-28T23:00 1", "2026-03-29T01:59 1", "2026-03-29T03:00 0"}},
+		{"an hour comes twice, at 03:00", "Europe/Madrid", `"days":["Saturday"],"hours":{"from":"22:00","to":"03:00"},"maxPerCustomerPerDay":2`,
+			[]string{"2026-10-24T23:00 1", "2026-10-25T02:30:00+02:00 1", "2026-10-25T02:30:00+01:00 0", "2026-10-25T03:00 0"}},
+		{"midnight comes twice", "America/Havana", fridays, []string{"2026-10-30T23:30 1", "2026-10-31T00:30 0"}},
+		{"midnight comes twice, on Sunday", "America/Havana", `"days":["Saturday"],"hours":{"from":"22:00","to":"02:00"},"maxPerCustomerPerDay":2`,
+			[]string{"2026-10-31T23:30 1", "2026-11-01T00:30:00-04:00 1", "2026-11-01T00:30:00-05:00 0", "2026-11-01T02:00 0"}},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			s := newShop(t, setup{zone: test.zone, program: `"rules":[{"key":"a","name":"a","points":1,` + test.rule + `}]`})
+			zone, ana := must(s, func(t *txn) (*time.Location, error) { return t.cfg.zone, nil }), s.customer("ana")
+			var given []*sale
+			for _, w := range test.want {
+				at, want, _ := strings.Cut(w, " ")
+				s.clock, _ = parseTime(at, zone)
+				sold := s.buy(ana, "1")
+				if got := sold.Earned.String(); got != want {
+					t.Errorf("%s: %s points, want %s", at, got, want)
+				}
+				given = append(given, sold)
+			}
+			s.verified()
+			s.apply(setup{zone: test.zone, program: `"rules":[{"key":"a","name":"a","points":1}]`}.document())
+			for _, sold := range given { // by the rule that it was sold under
+				s.bring(sold, "1")
+			}
+		})
+	}
 }
 
 // TestRuleLivesChanged: a rule that is gone, or has other limits by then.

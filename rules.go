@@ -25,7 +25,7 @@ type facts struct {
 // A ruleCounter knows how often the customer used a rule, by its key, and what is left of
 // its budget.
 type ruleCounter interface {
-	onDay(rule string) int
+	onDay(r *rule) int
 	inLife(rule string) ruleLife
 	budgetLeft(r *rule) decimal
 }
@@ -472,13 +472,13 @@ func (r *rule) meets(c condition, f *facts) bool {
 	case conditionSegments:
 		return overlap(r.Segments, f.segments())
 	case conditionDays:
-		return slices.Contains(r.Days, f.at.Weekday().String())
+		return r.isOnDays(f.at)
 	case conditionHours:
 		return r.Hours.contains(f.at.Format("15:04"))
 	case conditionFirst:
 		return f.first
 	case conditionDaily:
-		return f.counts.onDay(r.Key) < r.MaxPerCustomerPerDay
+		return f.counts.onDay(r) < r.MaxPerCustomerPerDay
 	case conditionDates:
 		return r.inForce(f.at)
 	case conditionLabels:
@@ -554,13 +554,6 @@ func within(at instant, from, until string, zone *time.Location) bool {
 	}
 	end, ok := parseMoment(until, zone, true)
 	return !ok || at <= end
-}
-
-func (h *hourRange) contains(clock string) bool {
-	if h.From <= h.To {
-		return h.From <= clock && clock < h.To
-	}
-	return h.From <= clock || clock < h.To
 }
 
 // matches reports whether an item of a sale counts for the rule. Every item that is not excluded

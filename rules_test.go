@@ -259,7 +259,7 @@ func labelsOf(text string) saleLabels {
 // noCounts counts for a customer who used no rule yet.
 type noCounts struct{}
 
-func (noCounts) onDay(string) int         { return 0 }
+func (noCounts) onDay(*rule) int          { return 0 }
 func (noCounts) inLife(string) ruleLife   { return ruleLife{} }
 func (noCounts) budgetLeft(*rule) decimal { return maxDecimal }
 

@@ -57,7 +57,10 @@ func (w *ruleWording) conditions(r *rule) (parts []string) {
 	if len(r.Days) > 0 {
 		add("rule.days", w.list(w.days(r.Days), "and"))
 	}
-	if r.Hours != nil {
+	switch {
+	case r.isOfNights():
+		add("rule.nights", r.Hours.From, r.Hours.To)
+	case r.Hours != nil:
 		add("rule.hours", r.Hours.From, r.Hours.To)
 	}
 	switch {
@@ -316,7 +319,11 @@ func (w *ruleWording) refusal(why *ruleReasons, c condition) string {
 	case conditionSegments:
 		return w.say("refusal.segments", w.list(w.segmentNames(r.Segments), "or"))
 	case conditionDays:
-		return w.say("refusal.days", w.list(w.days(r.Days), "and"), w.say("day."+why.sold.Weekday().String()+".one"))
+		name, on := "refusal.days", r.dayOf(why.sold).date().Weekday()
+		if on != why.sold.Weekday() {
+			name = "refusal.nights"
+		}
+		return w.say(name, w.list(w.days(r.Days), "and"), w.say("day."+on.String()+".one"))
 	case conditionHours:
 		return w.say("refusal.hours", r.Hours.From, r.Hours.To, why.sold.Format("15:04"))
 	case conditionDates:
@@ -515,6 +522,7 @@ var ruleTexts = panelTexts{
 	"day.Sunday.one":            {"domingo", "Sunday"},
 	"rule.days":                 {"los %s", "on %s"},
 	"rule.hours":                {"de %s a %s", "from %s to %s"},
+	"rule.nights":               {"de %s a %s del día siguiente", "from %s to %s the next day"},
 	"rule.between":              {"del %s al %s", "between %s and %s"},
 	"rule.from":                 {"desde el %s", "since %s"},
 	"rule.until":                {"hasta el %s", "until %s"},
@@ -563,6 +571,7 @@ var ruleTexts = panelTexts{
 	"refusal.tiers":             {"solo para clientes %s; era %s", "only for %s customers; this was a %s one"},
 	"refusal.segments":          {"solo para el segmento %s", "only for the segment %s"},
 	"refusal.days":              {"solo los %s; la venta fue en %s", "only on %s; the sale was on a %s"},
+	"refusal.nights":            {"solo los %s; la venta, pasada la medianoche, cuenta en %s", "only on %s; the sale, after midnight, counts as on a %s"},
 	"refusal.hours":             {"solo de %s a %s; la venta fue a las %s", "only from %s to %s; the sale was at %s"},
 	"refusal.between":           {"solo del %s al %s", "only between %s and %s"},
 	"refusal.from":              {"empieza el %s", "it begins on %s"},

@@ -94,6 +94,7 @@ func TestRuleSentences(t *testing.T) {
 		"Si lleva al menos 3 de CAFE-* o TÉ, 20 puntos por una compra con CAFE-* o TÉ.": {Points: d(20), SKUs: []string{"CAFE-*", "TÉ"}, MinQuantity: d(3)},
 		"50 puntos al darse de alta; vencen después de 90 días.":                        {On: onSignup, Points: d(50), ExpiresInDays: 90},
 		"Desde el 1 dic 2026, 1 punto en su cumpleaños.":                                {On: onBirthday, Points: d(1), From: "2026-12-01"},
+		"Los martes, de 22:00 a 02:00 del día siguiente, los puntos se duplican.":       {Days: []string{"Tuesday"}, Hours: &hourRange{"22:00", "02:00"}, Multiplier: d(2)},
 		"Los martes, de 08:00 a 11:00, los puntos se duplican.":                         {Days: []string{"Tuesday"}, Hours: &hourRange{"08:00", "11:00"}, Multiplier: d(2)},
 	} {
 		if got := testWording("es").rule(&r); got != want {
@@ -178,6 +179,7 @@ func TestRefusals(t *testing.T) {
 		{`"tiers":["Oro"],` + points, 0, "solo para clientes Oro; era Plata", "only for Oro customers; this was a Plata one"},
 		{`"segments":["vip"],` + points, 0, "solo para el segmento VIP", "only for the segment VIP"},
 		{`"days":["Tuesday"],` + points, 0, "solo los martes; la venta fue en lunes", "only on Tuesdays; the sale was on a Monday"},
+		{`"days":["Monday"],"hours":{"from":"22:00","to":"05:00"},` + points, 0, "solo los lunes; la venta, pasada la medianoche, cuenta en domingo", "only on Mondays; the sale, after midnight, counts as on a Sunday"},
 		{`"hours":{"from":"10:00","to":"11:00"},` + points, 0, "solo de 10:00 a 11:00; la venta fue a las 04:00", "only from 10:00 to 11:00; the sale was at 04:00"},
 		{`"from":"2026-03-03",` + points, 0, "empieza el 3 mar 2026", "it begins on 3 Mar 2026"},
 		{`"firstPurchase":true,` + points, 1, "no es la primera compra", "it is not the first purchase"},

@@ -76,6 +76,7 @@ var alwaysMany = map[string]string{
 	"person.out.friend":    "the figure is fewGifts or more",
 	"rule.days":            "names of days",
 	"refusal.days":         "names of days",
+	"refusal.nights":       "names of days",
 	"refusal.hours":        "times of day",
 	"rule.tiers":           "names of tiers",
 	"refusal.tiers":        "names of tiers",

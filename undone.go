@@ -96,14 +96,21 @@ func (sa *salesTxn) giveBackUses(purchase *sale, p *affectedAccount) error {
 	if err := uses.giveBackLives(v, stays); err != nil || len(v.Limited) == 0 {
 		return err
 	}
-	prefix := sa.t.points.partKey(p.account, partRuleUse).day(sa.t.dayOf(purchase.CreatedAt))
+	cfg, err := sa.configOf(purchase)
+	if err != nil {
+		return err
+	}
+	at := purchase.CreatedAt.time().In(sa.t.cfg.zone)
 	var used []key
-	for e, err := range scan(sa.t.Tx, prefix, false) {
-		if err != nil {
-			return err
-		}
-		if v.usedUp(p.program.ruleIDOf(string(e.Key[len(prefix):]))) {
-			used = append(used, slices.Clone(e.Key))
+	for _, on := range []day{dayOn(at.Date()) - 1, dayOn(at.Date())} { // of nights, and of all other rules
+		prefix := sa.t.points.partKey(p.account, partRuleUse).day(on)
+		for e, err := range scan(sa.t.Tx, prefix, false) {
+			if err != nil {
+				return err
+			}
+			if rule := p.program.ruleIDOf(string(e.Key[len(prefix):])); v.usedUp(rule) && dayOfUse(cfg, v.Program, rule, at) == on {
+				used = append(used, slices.Clone(e.Key))
+			}
 		}
 	}
 	for _, k := range used {

@@ -8,10 +8,9 @@ import (
 )
 
 // limitUses counts them from the customer's purchases.
-func (v *verifier) limitUses(h *saleHistory) *limitUses {
-	u := &h.uses
-	if u.by != nil {
-		return u
+func (v *verifier) limitUses(h *saleHistory) (u *limitUses, err error) {
+	if u = &h.uses; u.by != nil {
+		return u, nil
 	}
 	u.by, u.latest = map[limitedDay]usesRange{}, map[uint32]day{}
 	for i := range h.all {
@@ -19,12 +18,19 @@ func (v *verifier) limitUses(h *saleHistory) *limitUses {
 		if s.Type != typePurchase {
 			continue
 		}
-		on, stands := v.txn.dayOf(s.CreatedAt), s.stands()
+		at, stands := s.CreatedAt.time().In(v.txn.cfg.zone), s.stands()
+		var sold *config
+		if s.Version > 0 && s.isLimited() {
+			if sold, err = v.version(s.Version); err != nil {
+				return nil, err
+			}
+		}
 		for kept := range s.shares {
 			if slices.ContainsFunc(kept.Limited, func(j uint64) bool { return j >= uint64(len(kept.Rules)) }) {
 				v.problem("%v: cuenta para el límite de una regla que no dio nada", subject{kind: "venta", id: s.ID})
 			}
 			for j, gave := range kept.Rules {
+				on := dayOfUse(sold, kept.Program, gave.RuleID, at)
 				k := limitedDay{kept.Program, on, gave.RuleID}
 				n := u.by[k]
 				if !slices.Contains(kept.Limited, uint64(j)) {
@@ -39,7 +45,7 @@ func (v *verifier) limitUses(h *saleHistory) *limitUses {
 			}
 		}
 	}
-	return u
+	return u, nil
 }
 
 // neverDropped is for how many days before the latest use its program's uses are there: the
@@ -57,7 +63,10 @@ func (v *verifier) ruleUse(e Entry) error {
 	if err != nil {
 		return err
 	}
-	u := v.limitUses(&v.history)
+	u, err := v.limitUses(&v.history)
+	if err != nil {
+		return err
+	}
 	should := u.by[k]
 	if k.day < u.latest[k.program]-neverDropped {
 		should.least = min(should.least, 1)
@@ -97,7 +106,10 @@ func (v *verifier) usesKept(c *customer, what subject) error {
 			have[k] = true
 		}
 	}
-	u := v.limitUses(&v.history)
+	u, err := v.limitUses(&v.history)
+	if err != nil {
+		return err
+	}
 	for k, n := range u.by {
 		if n.least > 0 && k.day >= u.latest[k.program]-neverDropped && !have[k] {
 			v.differs(what, ": usos de una regla en un día", 0, n.least)

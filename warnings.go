@@ -189,7 +189,7 @@ func (ck *ruleChecker) hasTime(r *rule) bool {
 	}
 	for at := from; at <= until; at = at.add(time.Minute) {
 		local := at.time().In(ck.zone)
-		if (len(r.Days) == 0 || slices.Contains(r.Days, local.Weekday().String())) && (r.Hours == nil || r.Hours.contains(local.Format("15:04"))) {
+		if (len(r.Days) == 0 || r.isOnDays(local)) && (r.Hours == nil || r.Hours.contains(local.Format("15:04"))) {
 			return true
 		}
 	}
@@ -231,7 +231,7 @@ func (ck *ruleChecker) together(a, b *rule) bool {
 	starred := func(list []string) bool {
 		return slices.ContainsFunc(list, func(s string) bool { return strings.Contains(s, "*") })
 	}
-	return share(a.Days, b.Days) && share(a.Tiers, b.Tiers) && until(b) >= ck.now &&
+	return share(a.datesOfDays(), b.datesOfDays()) && share(a.Tiers, b.Tiers) && until(b) >= ck.now &&
 		max(from(a), from(b)) <= min(until(a), until(b)) &&
 		(starred(a.SKUs) || starred(b.SKUs) || len(a.SKUs) == 0 || len(b.SKUs) == 0 || overlapSKUs(a.SKUs, b.SKUs))
 }
