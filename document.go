@@ -102,7 +102,9 @@ func (ck *checker) decode(path string, raw json.RawMessage, v reflect.Value) {
 				ck.problems = append(ck.problems, problem{at, sentenceOf("campo desconocido")})
 				continue
 			}
-			ck.decode(at, members[name], field)
+			if ck.decode(at, members[name], field); slices.Contains(limitNames, name) && isZeroNumber(members[name]) {
+				ck.problems = append(ck.problems, problem{at, sentenceOf("0 no es un límite: quita el campo o la regla")})
+			}
 		}
 	case v.Kind() == reflect.Map && raw[0] == '{':
 		var members map[string]json.RawMessage
@@ -129,6 +131,15 @@ func (ck *checker) decode(path string, raw json.RawMessage, v reflect.Value) {
 			ck.unreadable(path, mustBe(v, raw, err))
 		}
 	}
+}
+
+// limitNames are the fields that limit something to at least 1. To leave one out is to have no
+// limit; 0 would be read as that, or as never (contract §31).
+var limitNames = []string{"maxPerCustomer", "every", "limitPerCustomer", "budget", "maxPoints"}
+
+func isZeroNumber(raw json.RawMessage) bool {
+	d, err := parseDecimal(string(bytes.TrimSpace(raw)))
+	return err == nil && d == 0
 }
 
 func fieldNamed(v reflect.Value, name string) reflect.Value {

@@ -217,7 +217,7 @@ func (ck *checker) reward(path string, r *rewardDoc, zone *time.Location) {
 	ck.oneOf(path+".status", r.Status, statusActive, statusInactive)
 	ck.require(r.PointsCost > 0, path+".pointsCost", "debe ser mayor a 0")
 	ck.require(r.Stock == nil || *r.Stock >= 0, path+".stock", "debe ser mayor o igual a 0, o null")
-	ck.require(r.LimitPerCustomer == nil || *r.LimitPerCustomer > 0, path+".limitPerCustomer", "debe ser mayor a 0")
+	ck.require(r.LimitPerCustomer == nil || *r.LimitPerCustomer >= 0, path+".limitPerCustomer", "debe ser mayor a 0")
 	ck.dates(path, "validFrom", r.ValidFrom, "validTo", r.ValidTo, zone)
 	ck.oneOf(path+".fulfilment", r.Fulfilment, fulfilImmediate, fulfilVoucher)
 	if days := r.ValidDays; days != nil {
@@ -424,10 +424,10 @@ func (ck *checker) ruleConditions(path string, r *rule, zone *time.Location) {
 	ck.patterns(path+".excludeSkus", r.ExcludeSKUs)
 	ck.above("minQuantity", path, r.MinQuantity)
 	ck.require(r.MinQuantity == nil || len(r.SKUs) > 0 || !ck.isSound(path+".skus"), path+".minQuantity", "solo va con skus")
-	ck.above("maxPoints", path, r.MaxPoints)
-	ck.above("budget", path, r.Budget)
+	ck.require(r.MaxPoints == nil || *r.MaxPoints >= 0, path+".maxPoints", "debe ser mayor a 0") // decode tells of 0
+	ck.require(r.Budget == nil || *r.Budget >= 0, path+".budget", "debe ser mayor a 0")
 	ck.require(r.MaxPerCustomer >= 0, path+".maxPerCustomer", "debe ser mayor a 0")
-	ck.require(r.Every == 0 || r.Every > 1, path+".every", "debe ser mayor a 1")
+	ck.require(r.Every >= 0, path+".every", "debe ser mayor a 0")
 	ck.ruleLabels(path+".labels", r.Labels)
 	for i, d := range r.Days {
 		ck.oneOf(fmt.Sprintf("%s.days[%d]", path, i), d, "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")

@@ -163,7 +163,9 @@ var documentChanges = []struct {
 	{"dates the wrong way round", `"2026-12-31"`, `"2025-12-31"`, "programs[0].rules[0].until"},
 	{"less than no uses", `"maxPerCustomerPerDay":3`, `"maxPerCustomerPerDay":-3`, "programs[0].rules[0].maxPerCustomerPerDay"},
 	{"less than no uses in all", `"maxPerCustomer":30`, `"maxPerCustomer":-1`, "programs[0].rules[0].maxPerCustomer"},
-	{"on every purchase", `"every":4`, `"every":1`, "programs[0].rules[0].every"},
+	{"on no purchase", `"every":4`, `"every":0`, "programs[0].rules[0].every"},
+	{"no uses in all", `"maxPerCustomer":30`, `"maxPerCustomer":0`, "programs[0].rules[0].maxPerCustomer"},
+	{"no points", `"maxPoints":70`, `"maxPoints":0.0`, "programs[0].rules[0].maxPoints"},
 	{"on every purchase before", `"every":4`, `"every":-4`, "programs[0].rules[0].every"},
 	{"no points at most", `"maxPoints":70`, `"maxPoints":0`, "programs[0].rules[0].maxPoints"},
 	{"most points that there are not", `"maxPoints":70`, `"maxPoints":70.55`, "programs[0].rules[0].maxPoints"},
@@ -434,4 +436,27 @@ func FuzzDocument(f *testing.F) {
 func readDocument(raw []byte) (*document, []string) {
 	doc, ck := checkedDocument(raw)
 	return doc, toldProblems(ck.problems)
+}
+
+// TestZeroLimits: 0 is told as no limit, wherever a limit can be; a configuration that was stored
+// with one is opened, and shown again.
+func TestZeroLimits(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []string{`"maxPerCustomer":30`, `"every":4`, `"maxPoints":70`, `"budget":900`, `"limitPerCustomer":2`} {
+		name, _, _ := strings.Cut(limit, ":")
+		for _, zero := range []string{"0", "-0"} {
+			_, problems := readDocument([]byte(strings.Replace(everything, limit, name+":"+zero, 1)))
+			if len(problems) != 1 || !strings.HasSuffix(problems[0], strings.Trim(name, `"`)+": 0 no es un límite: quita el campo o la regla") {
+				t.Errorf("%s: %q", name, problems)
+			}
+		}
+	}
+	s := newShop(t, setup{program: `"rules":[{"key":"a","name":"a","points":1,"every":2}]`})
+	raw, err := viewStore(t.Context(), s.engine.store, func(tx Tx) (raw []byte, err error) { _, raw, err = storedConfig(tx, s.org); return })
+	s.ok(err)
+	cfg, err := parseConfig([]byte(strings.Replace(string(raw), `"every":2`, `"every":0,"maxPerCustomer":0`, 1)))
+	s.ok(err)
+	if r := cfg.Programs[0].Rules[0]; r.has(conditionEvery) || r.has(conditionLife) {
+		t.Errorf("a stored 0 is a limit: %+v", r)
+	}
 }

@@ -89,7 +89,7 @@ func (w *ruleWording) conditions(r *rule) (parts []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
 		add("rule.label", name, w.list(r.Labels[name], "or"))
 	}
-	if r.Every > 0 {
+	if r.Every > 1 {
 		add("rule.turn", w.Count(uint64(r.Every)))
 	}
 	return parts
