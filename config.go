@@ -199,6 +199,8 @@ type paymentDoc struct {
 	MaxPercent *decimal `json:"maxPercent,omitempty"` // of a purchase's total; nil: all of it
 	Step       decimal  `json:"step,omitempty"`       // 0: the smallest unit of the program's points
 	EarnOn     string   `json:"earnOn"`               // what rules count: Paid or Total
+
+	ExcludeSKUs []string `json:"excludeSkus,omitempty"` // points do not pay for these items
 }
 
 const (

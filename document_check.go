@@ -303,6 +303,7 @@ func (ck *checker) payment(path string, p *programDoc) {
 		ck.require(y.Step%unit(p.PointsDecimals) == 0, path+".step", "debe tener a lo sumo %d decimales", p.PointsDecimals)
 	}
 	ck.oneOf(path+".earnOn", y.EarnOn, earnOnPaid, earnOnTotal)
+	ck.patterns(path+".excludeSkus", y.ExcludeSKUs)
 }
 
 func (ck *checker) tiers(path string, tiers []tier) {

@@ -471,6 +471,7 @@ var limitCases = []struct {
 	{"programs[0].rules[0].budget", 99999999999.9, 1e11, "maximum"},
 	{"programs[0].rules[0].minQuantity", 0.0001, 0, "exclusiveMinimum"},
 	{"programs[0].rules[0].excludeSkus[0]", letters(100), letters(101), "maxLength"},
+	{"programs[0].payment.excludeSkus[0]", "*", "", "minLength"},
 	{"programs[0].excludeSkus[0]", "*", "", "minLength"},
 	{"programs[0].rules[0].labels.pago[0]", letters(100), letters(101), "maxLength"},
 	{"programs[0].rules[0].labels.pago[0]", "x", "", "minLength"},

@@ -16,7 +16,7 @@ const everything = `{
 "programs":[
 	{"key":"club","name":"Club Luna","default":true,"currency":"Lunas","pointsDecimals":1,"rounding":"Floor","expiry":{"months":12,"endOf":"Month"},
 		"returns":"Reverse","negativeBalance":"Clamp","tierBasis":{"metric":"PointsEarned","window":"Rolling","months":6},
-		"payment":{"points":20,"amount":2,"minPoints":40,"maxPercent":50,"step":5,"earnOn":"Paid"},"excludeSkus":["TABACO-*"],
+		"payment":{"points":20,"amount":2,"minPoints":40,"maxPercent":50,"step":5,"earnOn":"Paid","excludeSkus":["VINO"]},"excludeSkus":["TABACO-*"],
 		"tiers":[{"name":"Bronce","threshold":0},{"name":"Plata","threshold":1000,"multiplier":1.25}],
 		"rules":[
 			{"key":"base","name":"Base","per":{"amount":10,"points":1},"minAmount":5,"skus":["A*"],"tiers":["Plata"],"segments":["vip"],"days":["Monday"],

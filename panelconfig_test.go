@@ -99,11 +99,11 @@ func TestPanelChangesConfig(t *testing.T) {
 	s.changeConfig(program, program+"/nueva", url.Values{"effect": {"multiplier"}, "name": {"Noche"}, "multiplier": {"1.5"}, "hours.from": {"20:00"}, "hours.to": {"23:00"}, "days[1]": {"Tuesday"}, "skus": {"A\r\nB-*"}})
 	s.changeConfig(rulePath, rulePath, url.Values{"effect": {"per"}, "per.amount": {"20"}, "per.points": {"3"}, "name": {"Base"}})
 	s.changeConfig(program, program, url.Values{"currency": {"Soles"}, "tiers[0].name": {"Cobre"}, "tiers[0].threshold": {"0"}, "tiers[1].name": {"Plata"}, "tiers[1].threshold": {"5,000"}, "expiry.days": {""}, "expiry.months": {"6"}, "expiry.endOf": {"Month"}})
-	payment := url.Values{"payment.points": {"10"}, "payment.amount": {"1.5"}, "payment.minPoints": {"50"}, "payment.maxPercent": {"50"}, "payment.step": {"10"}, "payment.earnOn": {"Total"},
+	payment := url.Values{"payment.points": {"10"}, "payment.amount": {"1.5"}, "payment.minPoints": {"50"}, "payment.maxPercent": {"50"}, "payment.step": {"10"}, "payment.excludeSkus": {"VINO\r\nRON-*"}, "payment.earnOn": {"Total"},
 		"tiers[0].name": {"Cobre"}, "tiers[0].threshold": {"0"}, "tiers[1].name": {"Plata"}, "tiers[1].threshold": {"5,000"}}
 	s.changeConfig(program, program, maps.Clone(payment))
-	same(t, "what points pay", s.shop.config().Programs[0].Payment, &paymentDoc{decimalOf(10), dec("1.5"), decimalOf(50), new(decimalOf(50)), decimalOf(10), earnOnTotal})
-	s.wants("in words", s.open(roleOwner, "/panel/programa").Body.String(), "10 Soles valen 1.5 MXN: pagan desde 50 y hasta el 50 % de una venta; para las reglas cuenta el total.", "Para pagar se usan en múltiplos de 10.")
+	same(t, "what points pay", s.shop.config().Programs[0].Payment, &paymentDoc{decimalOf(10), dec("1.5"), decimalOf(50), new(decimalOf(50)), decimalOf(10), earnOnTotal, []string{"VINO", "RON-*"}})
+	s.wants("in words", s.open(roleOwner, "/panel/programa").Body.String(), "10 Soles valen 1.5 MXN: pagan desde 50 y hasta el 50 % de una venta; para las reglas cuenta el total.", "Para pagar se usan en múltiplos de 10.", "Los puntos no pagan VINO o RON-*.")
 	s.wants("the form", s.open(roleOwner, program).Body.String(), `name="payment.amount" value="1.5"`, `<option value="Total" selected>`)
 	s.changeConfig("/panel/configuracion", "/panel/configuracion", url.Values{"apiAccess": {"1"}, "cashierReturns": {"1"}, "settings.amountDecimals": {"0"}})
 	same(t, "decimals of what they pay", s.shop.config().amountDecimals(), 0)

@@ -50,7 +50,7 @@ func programForms() []panelForm {
 var payTermsMember = formMember{name: "payment", kind: madeMember, make: func(v *panelRequest, name string) string {
 	figures := []formMember{figureMember("points"), figureMember("amount"), figureMember("minPoints"), figureMember("maxPercent"), figureMember("step")}
 	blank := !slices.ContainsFunc(figures, func(m formMember) bool { return trimBlanks(v.typedText(name+"."+m.name)) != "" })
-	literal := partMember(name, append(figures, wordMember("earnOn"))...).make(v, name)
+	literal := partMember(name, append(figures, rowsMember("excludeSkus"), wordMember("earnOn"))...).make(v, name)
 	if literal != "" && blank {
 		return "null"
 	}
@@ -560,19 +560,21 @@ var programTexts = panelTexts{
 	"rule.expiresInDays":             {"Vencen a los días", "Expire after days"},
 	"rule.expiresInDays.hint":        {"En blanco, como los demás del programa", "Blank for as the others of the program"},
 
-	"program.excludeSkus":             {"Artículos que ninguna regla cuenta", "Items that no rule counts"},
-	"program.excludeSkus.hint":        {"Un código por línea, como TABACO-*", "One SKU on each line, as TABACO-*"},
-	"program.payment":                 {"Pagar con puntos", "Paying with points"},
-	"program.payment.about":           {"Qué parte de una venta pagan los puntos en la caja. En blanco las cifras, no pagan nada.", "What part of a sale points pay at the till. With blank figures they pay nothing."},
-	"program.payment.points":          {"Tantos puntos", "So many points"},
-	"program.payment.amount":          {"Valen", "Are worth"},
-	"program.payment.minPoints":       {"Al menos", "At least"},
-	"program.payment.minPoints.hint":  {"Puntos; en blanco, sin mínimo", "Points; blank for no minimum"},
-	"program.payment.maxPercent":      {"Hasta, % de la venta", "Up to, % of the sale"},
-	"program.payment.maxPercent.hint": {"En blanco, toda", "Blank for all of it"},
-	"program.payment.step":            {"En múltiplos de", "In steps of"},
-	"program.payment.step.hint":       {"Puntos; en blanco, cualquier cantidad", "Points; blank for any number"},
-	"program.payment.earnOn":          {"Las reglas cuentan", "Rules count"},
+	"program.excludeSkus":              {"Artículos que ninguna regla cuenta", "Items that no rule counts"},
+	"program.excludeSkus.hint":         {"Un código por línea, como TABACO-*", "One SKU on each line, as TABACO-*"},
+	"program.payment":                  {"Pagar con puntos", "Paying with points"},
+	"program.payment.about":            {"Qué parte de una venta pagan los puntos en la caja. En blanco las cifras, no pagan nada.", "What part of a sale points pay at the till. With blank figures they pay nothing."},
+	"program.payment.points":           {"Tantos puntos", "So many points"},
+	"program.payment.amount":           {"Valen", "Are worth"},
+	"program.payment.minPoints":        {"Al menos", "At least"},
+	"program.payment.minPoints.hint":   {"Puntos; en blanco, sin mínimo", "Points; blank for no minimum"},
+	"program.payment.maxPercent":       {"Hasta, % de la venta", "Up to, % of the sale"},
+	"program.payment.maxPercent.hint":  {"En blanco, toda", "Blank for all of it"},
+	"program.payment.step":             {"En múltiplos de", "In steps of"},
+	"program.payment.step.hint":        {"Puntos; en blanco, cualquier cantidad", "Points; blank for any number"},
+	"program.payment.excludeSkus":      {"No pagan estos artículos", "They do not pay for these items"},
+	"program.payment.excludeSkus.hint": {"Un código por línea, como TABACO-*", "One SKU on each line, as TABACO-*"},
+	"program.payment.earnOn":           {"Las reglas cuentan", "Rules count"},
 
 	"program.expiry.inactiveMonths":      {"Vencen sin comprar ni canjear (meses)", "Expire without purchase or redemption (months)"},
 	"program.expiry.inactiveMonths.hint": {"Todo lo disponible; en blanco, nunca", "All that is available; blank for never"},

@@ -22,6 +22,8 @@ type payTerms struct {
 	step           decimal // points are used in multiples of it
 	decimals       int     // of amounts
 	cent           decimal // amounts are multiples of it
+
+	excluded fraction // of a purchase: the amount of items that points do not pay for
 }
 
 // payTerms are those of a program; ok is false if its points pay nothing.
@@ -30,7 +32,10 @@ func (c *config) payTerms(p *program) (y payTerms, ok bool) {
 	if doc == nil {
 		return y, false
 	}
-	y = payTerms{doc.Points, doc.Amount, doc.MinPoints, decimalOf(100), doc.Step, c.amountDecimals(), unit(c.amountDecimals())}
+	y = payTerms{
+		points: doc.Points, amount: doc.Amount, least: doc.MinPoints, percent: decimalOf(100), step: doc.Step,
+		decimals: c.amountDecimals(), cent: unit(c.amountDecimals()),
+	}
 	if doc.MaxPercent != nil {
 		y.percent = *doc.MaxPercent
 	}
@@ -72,7 +77,14 @@ func (y *payTerms) fewest() decimal {
 
 // ceiling is the highest amount that points can pay of a purchase.
 func (y *payTerms) ceiling(total decimal) decimal {
-	return multipleOf(y.cent, total.fraction().mul(y.percent.fraction()).quo(decimalOf(100).fraction()), false)
+	most := multipleOf(y.cent, total.fraction().mul(y.percent.fraction()).quo(decimalOf(100).fraction()), false)
+	return min(most, multipleOf(y.cent, total.fraction().minus(y.excluded), false))
+}
+
+// share is how many per cent of a purchase points can pay, to the hundredth.
+func (y *payTerms) share(total decimal) decimal {
+	left := total.fraction().minus(y.excluded).mul(decimalOf(100).fraction()).quo(total.fraction())
+	return min(y.percent, multipleOf(decimalOne/100, left, false))
 }
 
 // most is how many points, of up to limit, pay the highest amount that is possible for a purchase:
@@ -123,7 +135,7 @@ func (y *payTerms) choose(in *newPayment, total decimal, a *account, held *hold)
 		return 0, newError(codePointsPaymentTooSmall).number(y.fewest()).on("pay").with("minPoints", y.fewest())
 	case y.worth(points) > y.ceiling(total):
 		most := y.most(total, maxDecimal)
-		return 0, newError(codePointsPaymentTooLarge).number(y.percent).on("pay").with("maxPoints", most).with("maxAmount", y.worth(most))
+		return 0, newError(codePointsPaymentTooLarge).number(y.share(total)).on("pay").with("maxPoints", most).with("maxAmount", y.worth(most))
 	case held != nil && points > held.Amount:
 		return 0, exceedsHold(held).on("pay")
 	case held == nil && points > a.Balance:
@@ -228,6 +240,8 @@ func (sa *salesTxn) planPayment(c *customer, s *sale, in *newPayment, list []aff
 			return from, 0, err
 		}
 	}
+	left := (&rule{ExcludeSKUs: p.Payment.ExcludeSKUs}).amountLeft(&facts{total: s.Total, items: s.Items})
+	terms.excluded = s.Total.fraction().minus(left)
 	points, err := terms.choose(in, s.Total, from.account, from.held)
 	if err != nil || points == 0 {
 		return payer{}, s.Total, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -400,4 +401,78 @@ func TestHoldOfManyLots(t *testing.T) {
 		}
 	}
 	same(t, "lots of each Expiration", lots, []int{maxUses, maxUses, 1})
+}
+
+// TestPaidWhole: what points pay whole earns nothing by any rule in any program, and is no purchase
+// that `every` counts; what they pay in part earns points and perItem in full, and amounts as paid.
+func TestPaidWhole(t *testing.T) {
+	t.Parallel()
+	const rules = `"rules":[{"key":"per","name":"per","per":{"amount":10,"points":1}},{"key":"item","name":"item","perItem":3},
+		{"key":"flat","name":"flat","points":5},{"key":"gift","name":"gift","reward":"pan"},{"key":"turn","name":"turn","points":100,"every":2}]`
+	for _, test := range []struct {
+		earnOn, pay string
+		want        string // earned here, in stamps, vouchers; and by the next purchase
+	}{
+		{earnOnPaid, "1000", "0 0 0, 18 1 1"}, {earnOnPaid, "500", "13 1 1, 118 1 1"}, {earnOnTotal, "1000", "18 1 1, 118 1 1"},
+	} {
+		s := newShop(t, setup{
+			program: `"default":true,"payment":{"points":10,"amount":1,"earnOn":"` + test.earnOn + `"},` + rules + `},
+				{"key":"sellos","name":"Sellos","join":"All","rules":[{"key":"uno","name":"Uno","points":1}]`,
+			also: `"rewards":[{"key":"pan","program":"club","name":"Pan","pointsCost":1,"fulfilment":"Voucher"}]`,
+		})
+		ana := s.customer("ana")
+		s.add(ana, "2000", never)
+		bread := []item{{"PAN", dec("100"), dec("1")}}
+		sold, err := s.sell(newSale{Customer: ana, Total: dec("100"), Items: bread, Pay: &newPayment{Points: dec(test.pay)}})
+		s.ok(err)
+		next := s.buy(ana, "100", bread...)
+		told := func(x *sale) string { return fmt.Sprint(x.Earned, " ", x.Others[0].Earned, " ", len(x.Given)) }
+		if got := told(sold) + ", " + told(next); got != test.want {
+			t.Errorf("%s, %s points: %s, want %s", test.earnOn, test.pay, got, test.want)
+		}
+		why := ask(s, func(t *txn) ([]programReasons, error) { why, _, err := t.sales.reasonsFor(sold); return why, err })
+		whole := test.want[0] == '0'
+		for _, of := range why {
+			for _, r := range of.rules {
+				if said := strings.Contains(fmt.Sprint(testWording("es").reasons(&r)), "PaidWithPoints"); said != whole {
+					t.Errorf("%s, %s points: rule %s says so: %v", test.earnOn, test.pay, r.rule.Key, said)
+				}
+			}
+		}
+		s.bring(sold, "100", bread...)
+	}
+}
+
+// TestPaymentExcluded: points do not pay for what is excluded: at most what is left of the total.
+func TestPaymentExcluded(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: `"payment":{"points":10,"amount":1,"maxPercent":80,"excludeSkus":["tabaco-*"]}`})
+	ana := s.customer("ana")
+	s.add(ana, "10000", never)
+	for _, test := range []struct {
+		total string
+		items []item
+		max   string // how many points can pay
+		says  string // to one point more
+	}{
+		{"100", nil, "800", "80"},
+		{"100", []item{{"PAN", dec("60"), dec("1")}, {"TABACO-1", dec("20"), dec("2")}}, "600", "60"},
+		{"100", []item{{"PAN", dec("90"), dec("1")}, {"TABACO-1", dec("10"), dec("1")}}, "800", "80"},
+		{"50", []item{{"PAN", dec("60"), dec("1")}, {"TABACO-1", dec("40"), dec("1")}}, "300", "60"}, // both at half the price
+		{"30", []item{{"PAN", dec("10"), dec("1")}, {"TABACO-1", dec("20"), dec("1")}}, "100", "33.33"},
+		{"40", []item{{"TABACO-1", dec("40"), dec("1")}}, "0", "0"},
+	} {
+		in := newSale{Customer: ana, Total: dec(test.total), Items: test.items, Pay: &newPayment{Points: dec(test.max) + decimalOf(10)}}
+		_, err := s.sell(in)
+		want := "Los puntos pueden pagar hasta " + test.says + " % de la venta"
+		if e, ok := err.(*apiError); !ok || e.code != codePointsPaymentTooLarge || e.message != want || fmt.Sprint(e.context["maxPoints"]) != test.max {
+			t.Errorf("%s with %v: %+v, want %s and %s", test.total, test.items, err, want, test.max)
+		}
+		in.Pay = &newPayment{Max: true}
+		sold, err := s.sell(in)
+		s.ok(err)
+		if points, _ := sold.paid(); points != dec(test.max) {
+			t.Errorf("%s with %v: %s points pay, want %s", test.total, test.items, points, test.max)
+		}
+	}
 }

@@ -19,6 +19,7 @@ type facts struct {
 	segments func() []string // keys of the customer's segments, before the sale
 	first    bool            // the customer's first purchase
 	labels   saleLabels
+	free     bool // points paid all of it, and rules count what is paid
 	counts   ruleCounter
 }
 
@@ -412,7 +413,8 @@ const (
 	conditionQuantity
 
 	conditionExcluded
-	conditions // how many there are
+	conditionPaid // of all rules: points did not pay all of the purchase
+	conditions    // how many there are
 )
 
 // A conditionSet is a set of conditions.
@@ -457,7 +459,7 @@ func (r *rule) has(c condition) bool {
 	case conditionQuantity:
 		return r.MinQuantity != nil
 	}
-	return c == conditionExcluded
+	return c == conditionExcluded || c == conditionPaid
 }
 
 // meets reports whether a purchase meets a condition that the rule has.
@@ -491,6 +493,8 @@ func (r *rule) meets(c condition, f *facts) bool {
 		return f.counts.budgetLeft(r) > 0
 	case conditionQuantity:
 		return r.matching(f).minus(r.MinQuantity.fraction()).sign() >= 0
+	case conditionPaid:
+		return !f.free
 	case conditionExcluded:
 		return len(r.ExcludeSKUs)+len(f.excluded) == 0 || !r.leavesNothing(f)
 	}

@@ -251,6 +251,7 @@ var conditionCodes = [conditions]string{
 	conditionBudget:   "BudgetSpent",
 	conditionQuantity: "QuantityTooLow",
 	conditionExcluded: "ItemsExcluded",
+	conditionPaid:     "PaidWithPoints",
 }
 
 // Codes of other reasons. Those of rewards that could not be given are those of rewards.
@@ -306,6 +307,8 @@ func (w *ruleWording) refusal(why *ruleReasons, c condition) string {
 		return w.say("refusal.skus", w.list(r.SKUs, "or"))
 	case conditionExcluded:
 		return w.say("refusal.excluded")
+	case conditionPaid:
+		return w.say("refusal.paid")
 	case conditionQuantity:
 		return w.say("refusal.quantity", w.Number(*r.MinQuantity), w.list(r.SKUs, "or"))
 	case conditionLabels:
@@ -494,6 +497,9 @@ func (w *ruleWording) payment(cfg *config, p *program) (list []string) {
 	if p.Payment.Step != 0 {
 		list = append(list, w.say("program.pays.step", w.Number(terms.step)))
 	}
+	if len(p.Payment.ExcludeSKUs) > 0 {
+		list = append(list, w.say("program.pays.excluded", w.list(p.Payment.ExcludeSKUs, "or")))
+	}
 	return list
 }
 
@@ -577,6 +583,7 @@ var ruleTexts = panelTexts{
 	"refusal.from":              {"empieza el %s", "it begins on %s"},
 	"refusal.until":             {"terminó el %s", "it ended on %s"},
 	"refusal.first":             {"no es la primera compra", "it is not the first purchase"},
+	"refusal.paid":              {"la venta se pagó entera con puntos", "all of the sale was paid with points"},
 	"refusal.excluded":          {"todos sus artículos están excluidos", "all of its items are left out"},
 	"refusal.quantity":          {"no lleva %s de %s", "it does not have %s of %s"},
 	"refusal.label":             {"la venta no dice %s", "the sale does not say %s"},
@@ -649,6 +656,7 @@ var ruleTexts = panelTexts{
 	"program.Purchases":         {"las compras", "the number of purchases"},
 	"program.pays":              {"%s %s valen %s: pagan desde %s y hasta el %s\u00a0%% de una venta; para las reglas cuenta %s.", "%s %s are worth %s: they pay from %s on, and up to %s%% of a sale; rules count %s."},
 	"program.pays.one":          {"1 %s vale %s: pagan desde %s y hasta el %s\u00a0%% de una venta; para las reglas cuenta %s.", "1 %s is worth %s: they pay from %s on, and up to %s%% of a sale; rules count %s."},
+	"program.pays.excluded":     {"Los puntos no pagan %s.", "Points do not pay for %s."},
 	"program.pays.step":         {"Para pagar se usan en múltiplos de %s.", "For paying they come in steps of %s."},
 	"program.earnOn.Paid":       {"lo que se paga en dinero", "what is paid with money"},
 	"program.earnOn.Total":      {"el total", "the total"},

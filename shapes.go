@@ -350,6 +350,8 @@ type paymentTermsShape struct {
 	MaxPercent decimal `json:"maxPercent"`
 	Step       decimal `json:"step"`
 	EarnOn     string  `json:"earnOn"`
+
+	ExcludeSKUs []string `json:"excludeSkus"`
 }
 
 type tierBasisShape struct {
@@ -421,7 +423,7 @@ func newProgramShape(t *txn, p *program) (programShape, error) {
 		s.Expiry = &expiryShape{wholeOrNull(e.Days), wholeOrNull(e.Months), orNull(e.EndOf), wholeOrNull(e.InactiveMonths)}
 	}
 	if y, pays := t.cfg.payTerms(p); pays {
-		s.Payment = &paymentTermsShape{y.points, y.amount, y.fewest(), y.percent, y.step, p.Payment.EarnOn}
+		s.Payment = &paymentTermsShape{y.points, y.amount, y.fewest(), y.percent, y.step, p.Payment.EarnOn, append([]string{}, p.Payment.ExcludeSKUs...)}
 	}
 	for i := range p.Rules {
 		r, err := newRuleShape(t, p, &p.Rules[i])

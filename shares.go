@@ -230,7 +230,7 @@ func (sa *salesTxn) earnings(c *customer, s *sale, total decimal, in []affectedA
 func (sa *salesTxn) factsOf(c *customer, s *sale, total decimal, own *account, p *affectedAccount) facts {
 	p.uses = ruleUses{t: sa.t, a: p.account, at: s.CreatedAt}
 	return facts{
-		total: total, items: s.Items, excluded: p.program.ExcludeSKUs, labels: s.Labels, at: s.CreatedAt.time().In(sa.t.cfg.zone), tier: p.before,
+		total: total, free: total == 0 && s.Payment != nil, items: s.Items, excluded: p.program.ExcludeSKUs, labels: s.Labels, at: s.CreatedAt.time().In(sa.t.cfg.zone), tier: p.before,
 		segments: p.uses.segmentsOf(own), first: c.Purchases == 0, counts: &p.uses,
 	}
 }

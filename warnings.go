@@ -36,8 +36,12 @@ func warnings(tx Tx, old, next *config, now instant) (list []problem, err error)
 				list = append(list, problem{"programs[" + p.Key + "].rules[" + p.Rules[i].Key + "]", w})
 			}
 		}
-		if at := slices.IndexFunc(p.ExcludeSKUs, negated); at >= 0 {
-			list = append(list, problem{"programs[" + p.Key + "]", noNegation(p.ExcludeSKUs[at])})
+		excluded := p.ExcludeSKUs
+		if p.Payment != nil {
+			excluded = slices.Concat(excluded, p.Payment.ExcludeSKUs)
+		}
+		if at := slices.IndexFunc(excluded, negated); at >= 0 {
+			list = append(list, problem{"programs[" + p.Key + "]", noNegation(excluded[at])})
 		}
 	}
 	for _, s := range next.Segments {
