@@ -494,3 +494,34 @@ func TestReturnSpent(t *testing.T) {
 	same(t, "left", s.standing(ana).Expiring, []expiring{{dec("20"), s.clock.add(3 * oneDay)}})
 	s.verified()
 }
+
+// TestReturnOfInactive: what an inactive customer bought can be brought back, and the points follow
+// the program's policy; of an erased one it cannot, and no purchase is taken of either.
+func TestReturnOfInactive(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[string]string{`"negativeBalance":"Debt"`: "-20 0 0", `"negativeBalance":"Clamp"`: "0 0 0", `"returns":"Keep"`: "0 0 30"} {
+		s := newShop(t, setup{program: policy + `,"rules":[{"key":"base","name":"base","per":{"amount":1,"points":1}}]`})
+		ana := s.customer("ana")
+		sold := s.buy(ana, "30")
+		_, err := s.deduct(ana, "20")
+		s.ok(err)
+		if policy != `"negativeBalance":"Debt"` {
+			_, err = s.deduct(ana, "10")
+			s.ok(err)
+		}
+		must(s, func(t *txn) (*customer, error) {
+			return t.customers.patch(ana, customerPatch{Status: new(statusInactive)}, nil)
+		})
+		s.bring(sold, "20")
+		s.bring(sold, "10")
+		s.wantStanding(ana, want, policy)
+		if _, err := s.sell(newSale{Customer: ana, Total: dec("1")}); !errors.Is(err, newError(codeCustomerInactive)) {
+			t.Errorf("a purchase: %v", err)
+		}
+		s.verified()
+		must(s, func(t *txn) (*customer, error) { return t.merges.erase(ana) })
+		if _, err := s.tryBring(sold, "1"); !errors.Is(err, newError(codeCustomerErased)) {
+			t.Errorf("of an erased one: %v", err)
+		}
+	}
+}

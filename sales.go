@@ -269,9 +269,14 @@ func (sa *salesTxn) register(in newSale) (*sale, *customer, error) {
 	return sa.registerOf(c, in)
 }
 
-// registerOf is register for a customer that is already read.
+// registerOf is register for a customer that is already read. Returns of an inactive one are taken,
+// since money goes back (contract §31).
 func (sa *salesTxn) registerOf(c *customer, in newSale) (*sale, *customer, error) {
-	if err := c.mustBeActive(); err != nil {
+	may := c.mustBeActive
+	if in.Type == typeReturn {
+		may = c.mustBeShown
+	}
+	if err := may(); err != nil {
 		return nil, nil, err
 	}
 	s := &sale{
