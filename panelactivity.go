@@ -212,7 +212,7 @@ type selfRow struct {
 func activityPage(v *panelRequest) (any, fillFunc) {
 	view := &activityView{Since: (dayOf(v.request.now, v.cfg.zone) - activityDays + 1).start(v.cfg.zone)}
 	return view, func(t *txn) error {
-		records, err := recentActivity(t, view.Since, mostRecords)
+		records, err := recentActivity(t, view.Since, mostRecords, v.leavesOut)
 		if err != nil {
 			return err
 		}
@@ -228,7 +228,7 @@ func activityPage(v *panelRequest) (any, fillFunc) {
 }
 
 func (v *panelRequest) showActivity(view *activityView, names *actorNames, a activity) (err error) {
-	if view.Busy, err = shown(a.Busy, func(d busyDay) (row busyRow, err error) {
+	if view.Busy, err = shown(v, a.Busy, func(d busyDay) (row busyRow, err error) {
 		row.busyDay = d
 		for _, by := range d.By {
 			who, _, err := v.creatorName(names, by)
@@ -242,7 +242,7 @@ func (v *panelRequest) showActivity(view *activityView, names *actorNames, a act
 	}); err != nil {
 		return err
 	}
-	if view.Givers, err = shown(a.Givers, func(g giver) (row giverRow, err error) {
+	if view.Givers, err = shown(v, a.Givers, func(g giver) (row giverRow, err error) {
 		row.giver, row.Currency = g, names.txn.cfg.programNumber(g.Program).Currency
 		row.Path = v.workPath(g.By)
 		row.Who, row.Log, err = v.creatorName(names, g.By)
@@ -250,7 +250,7 @@ func (v *panelRequest) showActivity(view *activityView, names *actorNames, a act
 	}); err != nil {
 		return err
 	}
-	if view.Selves, err = shown(a.Selves, func(s selfServed) (row selfRow, err error) {
+	if view.Selves, err = shown(v, a.Selves, func(s selfServed) (row selfRow, err error) {
 		row.selfServed = s
 		by := creator{Type: byUser, ID: s.User}
 		row.Path = v.workPath(by)
@@ -261,7 +261,7 @@ func (v *panelRequest) showActivity(view *activityView, names *actorNames, a act
 	}); err != nil {
 		return err
 	}
-	view.Returns, err = shown(a.Returns, func(s *sale) (saleRow, error) {
+	view.Returns, err = shown(v, a.Returns, func(s *sale) (saleRow, error) {
 		shape, err := newSaleShape(names.txn, s)
 		return saleRow{saleShape: shape}, err
 	})
@@ -269,16 +269,10 @@ func (v *panelRequest) showActivity(view *activityView, names *actorNames, a act
 }
 
 // shown makes the rows of a page.
-func shown[T, R any](f foundRows[T], row func(T) (R, error)) (rows foundRows[R], err error) {
+func shown[T, R any](v *panelRequest, f foundRows[T], row func(T) (R, error)) (rows foundRows[R], err error) {
 	rows.All = f.All
-	for _, each := range f.List {
-		r, err := row(each)
-		if err != nil {
-			return rows, err
-		}
-		rows.List = append(rows.List, r)
-	}
-	return rows, nil
+	rows.List, err = lines(v, f.List, row)
+	return rows, err
 }
 
 // creatorName is who made a record, in words, and where the audit log has all of theirs.

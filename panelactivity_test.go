@@ -96,7 +96,7 @@ func TestActivityBound(t *testing.T) {
 		sales    int
 		complete bool
 	}{{begin, 100, 6, true}, {begin, 6, 6, true}, {begin, 5, 5, false}, {s.shop.clock - 2*86_400_000, 100, 3, true}, {s.shop.clock - 2*86_400_000, 2, 2, false}, {s.shop.clock + 1, 0, 0, true}} {
-		r := ask(s.shop, func(t *txn) (*activityRecords, error) { return recentActivity(t, test.since, test.most) })
+		r := ask(s.shop, func(t *txn) (*activityRecords, error) { return recentActivity(t, test.since, test.most, isDamaged) })
 		if len(r.sales) != test.sales || r.complete != test.complete || len(r.movements) != test.sales {
 			t.Errorf("%+v: %d sales, %d movements, complete %v", test, len(r.sales), len(r.movements), r.complete)
 		}
@@ -105,7 +105,7 @@ func TestActivityBound(t *testing.T) {
 	if _, err := s.shop.sell(newSale{Customer: c, Total: dec("100"), OccurredAt: begin}); err != nil {
 		t.Fatal(err)
 	}
-	r := ask(s.shop, func(t *txn) (*activityRecords, error) { return recentActivity(t, since, 100) })
+	r := ask(s.shop, func(t *txn) (*activityRecords, error) { return recentActivity(t, since, 100, isDamaged) })
 	if len(r.sales) != 4 || len(r.movements) != 4 || !r.complete {
 		t.Errorf("with a sale that came late: %d sales, %d movements, complete %v", len(r.sales), len(r.movements), r.complete)
 	}
@@ -118,7 +118,9 @@ func TestActivityBound(t *testing.T) {
 	s.shop.buy(s.shop.customer("luz"), "100")
 	s.shop.pass(oneDay)
 	s.shop.swept() // the release has the moment at which the hold expired
-	if r := ask(s.shop, func(t *txn) (*activityRecords, error) { return recentActivity(t, s.shop.clock-2*86_400_000, 100) }); len(r.sales) != 1 || len(r.movements) != 2 || !r.complete {
+	if r := ask(s.shop, func(t *txn) (*activityRecords, error) {
+		return recentActivity(t, s.shop.clock-2*86_400_000, 100, isDamaged)
+	}); len(r.sales) != 1 || len(r.movements) != 2 || !r.complete {
 		t.Errorf("with a hold that expired before: %d sales, %d movements, complete %v", len(r.sales), len(r.movements), r.complete)
 	}
 }

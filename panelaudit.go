@@ -106,12 +106,8 @@ func auditPageOf(v *panelRequest) (any, fillFunc) {
 			return err
 		}
 		names := &actorNames{t}
-		for _, e := range found.Data {
-			row, err := v.auditRow(names, e)
-			if err != nil {
-				return err
-			}
-			view.Rows = append(view.Rows, row)
+		if view.Rows, err = lines(v, found.Data, func(e auditShape) (auditRow, error) { return v.auditRow(names, e) }); err != nil {
+			return err
 		}
 		view.Pager, view.Total = v.pager(found.Meta), found.Meta.Total
 		view.Keys = v.may("keys:manage")

@@ -104,7 +104,7 @@ func (v *panelRequest) today(t *txn, view *todayView) error {
 	if v.mayAll("transactions:read") != nil {
 		return nil
 	}
-	records, err := recentActivity(t, now.start(v.cfg.zone), mostRead)
+	records, err := recentActivity(t, now.start(v.cfg.zone), mostRead, v.leavesOut)
 	if err != nil {
 		return err
 	}

@@ -166,6 +166,9 @@ const manyKeyEvents = 20
 // madeParam marks where a form leads that made a key.
 const madeParam = "creada"
 
+// keyWas are the texts of what the audit log tells of a key.
+var keyWas = map[string]string{auditKeyCreated: "key.was.created", auditKeyChanged: "key.was.changed", auditKeyRotated: "key.was.rotated", auditKeyRevoked: "key.was.revoked"}
+
 func keyPage(v *panelRequest) (any, fillFunc) {
 	if !v.planHasAPI() {
 		return redirection{developmentPath}, nil
@@ -176,13 +179,14 @@ func keyPage(v *panelRequest) (any, fillFunc) {
 			return err
 		}
 		entries, _, err := t.audit.entries(auditFilter{to: never, subject: view.ID.String()}, page{1, manyKeyEvents})
-		for _, e := range entries {
-			by, err := newCreatedBy(t, e.By)
-			if err != nil {
-				return err
-			}
-			view.History = append(view.History, keyEvent{e.At, "done." + e.Action, by})
+		if err != nil {
+			return err
 		}
+		entries = slices.DeleteFunc(entries, func(e *auditEntry) bool { return keyWas[e.Action] == "" })
+		view.History, err = lines(v, entries, func(e *auditEntry) (keyEvent, error) {
+			by, err := newCreatedBy(t, e.By)
+			return keyEvent{e.At, keyWas[e.Action], by}, err
+		})
 		return err
 	}
 }

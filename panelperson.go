@@ -74,7 +74,7 @@ func personPage(v *panelRequest) (any, fillFunc) {
 	days, _ := strconv.Atoi(span)
 	since := (dayOf(v.request.now, v.cfg.zone) - day(days) + 1).start(v.cfg.zone)
 	return view, func(t *txn) error {
-		records, err := recentActivity(t, since, mostRead)
+		records, err := recentActivity(t, since, mostRead, v.leavesOut)
 		if err != nil {
 			return err
 		}
@@ -193,6 +193,9 @@ func (v *panelRequest) standsOut(t *txn, own, rest *work, others int) (out []str
 		c := &own.Favoured[i]
 		if h := own.hand(c.Program); c.standsOut(h) {
 			customer, err := v.customerItem(t, c.Customer)
+			if err != nil && v.leavesOut(err) {
+				continue
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -204,27 +207,27 @@ func (v *panelRequest) standsOut(t *txn, own, rest *work, others int) (out []str
 
 // showWork fills in the lists.
 func (v *panelRequest) showWork(t *txn, view *personView, own *work) (err error) {
-	for _, c := range own.Served[:min(len(own.Served), mostCustomers)] {
-		row := regularRow{regular: c}
-		if row.Customer, err = v.customerItem(t, c.Customer); err != nil {
-			return err
-		}
-		view.Served = append(view.Served, row)
+	if view.Served, err = lines(v, own.Served[:min(len(own.Served), mostCustomers)], func(c regular) (row regularRow, err error) {
+		row.regular = c
+		row.Customer, err = v.customerItem(t, c.Customer)
+		return row, err
+	}); err != nil {
+		return err
 	}
-	for _, c := range own.Favoured[:min(len(own.Favoured), mostCustomers)] {
-		row := favouredRow{favoured: c, Currency: t.cfg.programNumber(c.Program).Currency}
-		if row.Customer, err = v.customerItem(t, c.Customer); err != nil {
-			return err
-		}
-		view.Favoured = append(view.Favoured, row)
+	if view.Favoured, err = lines(v, own.Favoured[:min(len(own.Favoured), mostCustomers)], func(c favoured) (row favouredRow, err error) {
+		row.favoured, row.Currency = c, t.cfg.programNumber(c.Program).Currency
+		row.Customer, err = v.customerItem(t, c.Customer)
+		return row, err
+	}); err != nil {
+		return err
 	}
-	if view.Returns, err = shown(firstOf(own.returns), func(s *sale) (saleRow, error) {
+	if view.Returns, err = shown(v, firstOf(own.returns), func(s *sale) (saleRow, error) {
 		shape, err := newSaleShape(t, s)
 		return saleRow{saleShape: shape}, err
 	}); err != nil {
 		return err
 	}
-	view.Hand, err = shown(firstOf(own.byHand), func(m *movement) (row handRow, err error) {
+	view.Hand, err = shown(v, firstOf(own.byHand), func(m *movement) (row handRow, err error) {
 		row.Currency = t.cfg.programNumber(m.Program).Currency
 		if row.movementShape, err = newMovementShape(t, m); err == nil {
 			row.Customer, err = v.customerItem(t, m.Customer)

@@ -248,7 +248,7 @@ func TestWelcomeIsNotByHand(t *testing.T) {
 		_, err := movePoints(t, c, &t.cfg.Programs[0].ID, &movement{Amount: dec("7"), Category: categoryBonus}, t.points.credit)
 		return nil, err
 	})
-	r := ask(s.shop, func(t *txn) (*activityRecords, error) { return recentActivity(t, 0, 100) })
+	r := ask(s.shop, func(t *txn) (*activityRecords, error) { return recentActivity(t, 0, 100, isDamaged) })
 	if w := r.works(0); len(w) != 1 || len(w[0].byHand) != 1 || w[0].Hand[0].Given != dec("7") {
 		t.Errorf("%+v", w)
 	}

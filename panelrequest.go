@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/rand"
+	"errors"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -296,6 +297,30 @@ func (v *panelRequest) ask(handle func(*request) action, params ...pair) action 
 		return func(*txn) (any, error) { return nil, nil }
 	}
 	return act
+}
+
+// lines are the rows of a page, one of each element. One that cannot be shown, as its record or
+// one that it names is damaged or gone, is left out and logged: the others are still shown.
+func lines[T, R any](v *panelRequest, list []T, line func(T) (R, error)) (rows []R, err error) {
+	for _, each := range list {
+		switch row, err := line(each); {
+		case err == nil:
+			rows = append(rows, row)
+		case !v.leavesOut(err):
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// leavesOut reports whether an error is of one line of a page alone, and logs it.
+func (v *panelRequest) leavesOut(err error) bool {
+	e, known := errors.AsType[*apiError](err)
+	if !isDamaged(err) && (!known || e.code.status != http.StatusNotFound) {
+		return false
+	}
+	v.api.log.Error("line left out", "requestId", v.requestID[0], "path", v.route, "cause", err.Error())
+	return true
 }
 
 // param is a parameter of the page's query; params are those that have a value, for ask.

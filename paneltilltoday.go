@@ -1,6 +1,9 @@
 package main
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // What the member did at the till today.
 
@@ -15,29 +18,33 @@ type doneItem struct {
 	State    string // the name of the text that says what became of it; "": it stands
 }
 
-// manyDone is how many of them the till shows.
-const manyDone = "10"
+// manyDone is how many of them the till shows, of the latest manyLooked changes that the member made.
+const (
+	manyDone   = 10
+	manyLooked = "100"
+)
+
+// tillDone are the texts of the audit log's actions that are done at the till.
+var tillDone = map[string]string{
+	"transaction.created": "till.did.sold", "transaction.returned": "till.did.returned", "customer.created": "till.did.enrolled",
+	"redemption.created": "till.did.redeemed", "redemption.used": "till.did.used", auditRedemptionCancelled: "till.did.cancelled",
+}
 
 // doneToday are the latest of what the member did today.
 func (v *panelRequest) doneToday(done *[]doneItem) fillFunc {
-	mine := v.ask(listAudit, pair{"actor", v.member.user.ID.String()}, pair{"kind", auditKindChange}, pair{"limit", manyDone}, pair{"from", dayOf(v.request.now, v.cfg.zone).String()})
+	mine := v.ask(listAudit, pair{"actor", v.member.user.ID.String()}, pair{"kind", auditKindChange}, pair{"limit", manyLooked}, pair{"from", dayOf(v.request.now, v.cfg.zone).String()})
 	return func(t *txn) error {
 		list, err := resultOf[listShape[auditShape]](t, mine)
 		if err != nil {
 			return err
 		}
-		for _, e := range list.Data {
-			if e.Subject == nil || !v.lang.has("done."+e.Action) {
-				continue
-			}
+		here := slices.DeleteFunc(list.Data, func(e auditShape) bool { return e.Subject == nil || tillDone[e.Action] == "" })
+		*done, err = lines(v, here[:min(len(here), manyDone)], func(e auditShape) (doneItem, error) {
 			item, err := newDoneItem(t, e.Action, *e.Subject)
-			if err != nil {
-				return err
-			}
-			item.At, item.Text = e.At, "done."+e.Action
-			*done = append(*done, item)
-		}
-		return nil
+			item.At, item.Text = e.At, tillDone[e.Action]
+			return item, err
+		})
+		return err
 	}
 }
 
@@ -84,14 +91,14 @@ func (s *sale) tillState() string {
 }
 
 var tillTodayTexts = panelTexts{
-	"till.mine":                 {"Lo que hiciste hoy", "What you did today"},
-	"till.mine.none":            {"Todavía nada.", "Nothing yet."},
-	"till.returned.whole":       {"Devuelta", "Returned"},
-	"till.returned.part":        {"Devuelta en parte", "Returned in part"},
-	"done.transaction.created":  {"Venta", "Sale"},
-	"done.transaction.returned": {"Devolución", "Return"},
-	"done.redemption.created":   {"Canje", "Redemption"},
-	"done.redemption.used":      {"Vale usado", "Voucher used"},
-	"done.redemption.cancelled": {"Canje cancelado", "Redemption cancelled"},
-	"done.customer.created":     {"Cliente nuevo", "New customer"},
+	"till.mine":           {"Lo que hiciste hoy", "What you did today"},
+	"till.mine.none":      {"Todavía nada.", "Nothing yet."},
+	"till.returned.whole": {"Devuelta", "Returned"},
+	"till.returned.part":  {"Devuelta en parte", "Returned in part"},
+	"till.did.sold":       {"Venta", "Sale"},
+	"till.did.returned":   {"Devolución", "Return"},
+	"till.did.redeemed":   {"Canje", "Redemption"},
+	"till.did.used":       {"Vale usado", "Voucher used"},
+	"till.did.cancelled":  {"Canje cancelado", "Redemption cancelled"},
+	"till.did.enrolled":   {"Cliente nuevo", "New customer"},
 }

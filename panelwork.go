@@ -199,7 +199,7 @@ func valuesOf[T any](list []*T) (values []T) {
 }
 
 // recentActivity reads the records since a moment, at most so many of each kind.
-func recentActivity(t *txn, since instant, most int) (*activityRecords, error) {
+func recentActivity(t *txn, since instant, most int, skip func(error) bool) (*activityRecords, error) {
 	r := &activityRecords{zone: t.dayOf}
 	n, err := t.count()
 	if err != nil {
@@ -207,13 +207,13 @@ func recentActivity(t *txn, since instant, most int) (*activityRecords, error) {
 	}
 	r.from = since
 	var allSales, allMovements bool
-	if r.sales, allSales, err = newest(n.Sales, most, t.sales.at, func(s *sale) (bool, error) { return s.RegisteredAt >= since, nil }); err != nil {
+	if r.sales, allSales, err = newest(n.Sales, most, t.sales.at, skip, func(s *sale) (bool, error) { return s.RegisteredAt >= since, nil }); err != nil {
 		return nil, err
 	}
 	if !allSales && most > 0 {
 		r.from = max(r.from, r.sales[most-1].RegisteredAt)
 	}
-	if r.movements, allMovements, err = newest(n.Movements, most, t.points.movement, func(m *movement) (bool, error) { return writtenSince(t, m, since) }); err != nil {
+	if r.movements, allMovements, err = newest(n.Movements, most, t.points.movement, skip, func(m *movement) (bool, error) { return writtenSince(t, m, since) }); err != nil {
 		return nil, err
 	}
 	if !allMovements && most > 0 {
@@ -223,7 +223,7 @@ func recentActivity(t *txn, since instant, most int) (*activityRecords, error) {
 	r.welcomes = map[uint64]bool{}
 	for _, m := range r.movements {
 		is, err := isWelcome(t, m)
-		if err != nil {
+		if err != nil && !skip(err) {
 			return nil, err
 		}
 		if is {
@@ -265,15 +265,18 @@ func writtenSince(t *txn, m *movement, since instant) (bool, error) {
 }
 
 // newest reads up to most records, from the last one back, until one is not recent. all is false if
-// there are more recent ones.
-func newest[T any](last uint64, most int, at func(seq uint64) (T, error), recent func(T) (bool, error)) (list []T, all bool, err error) {
+// there are more recent ones. A record whose error skip takes is left out.
+func newest[T any](last uint64, most int, at func(seq uint64) (T, error), skip func(error) bool, recent func(T) (bool, error)) (list []T, all bool, err error) {
 	var turn pacer
 	for seq := last; seq > 0; seq-- {
 		one, err := at(seq)
-		if err != nil {
-			return nil, false, err
+		is := false
+		if err == nil {
+			is, err = recent(one)
 		}
-		is, err := recent(one)
+		if err != nil && skip(err) {
+			continue
+		}
 		if err != nil {
 			return nil, false, err
 		}
@@ -364,16 +367,13 @@ type workRow struct {
 // workRows are the rows of all who did something since a moment.
 func (v *panelRequest) workRows(t *txn, list []work) (rows []workRow, err error) {
 	f := v.format()
-	for _, w := range list {
-		row := workRow{work: w, Path: v.workPath(w.By), Gave: f.handWords(t.cfg, w.Hand)}
+	return lines(v, list, func(w work) (row workRow, err error) {
+		row = workRow{work: w, Path: v.workPath(w.By), Gave: f.handWords(t.cfg, w.Hand)}
 		rest, others := othersOf(list, w.By)
 		row.Out = w.standsOut(&rest, others)
-		if row.By, err = newCreatedBy(t, w.By); err != nil {
-			return nil, err
-		}
-		rows = append(rows, row)
-	}
-	return rows, nil
+		row.By, err = newCreatedBy(t, w.By)
+		return row, err
+	})
 }
 
 const (

@@ -90,10 +90,6 @@ var developmentTexts = panelTexts{
 	"error.webhook_without_secret": {"El webhook todavía no tiene secreto: sin él no se puede firmar la prueba", "The webhook has no secret yet: a test cannot be signed without one"},
 	"error.refused.from":           {"Ese evento ya no se guarda, o todavía no existe", "That event is no longer kept, or does not exist yet"},
 	"error.limit_not_whole":        {"Debe ser un número entero mayor que 0", "It must be a whole number above 0"},
-
-	"done.webhook.secret":   {"Secreto de webhook", "Webhook's secret"},
-	"done.webhook.resumed":  {"Webhook continuado", "Webhook resumed"},
-	"done.webhook.replayed": {"Webhook repetido", "Webhook replayed"},
 }
 
 var keyTexts = panelTexts{
@@ -225,10 +221,10 @@ var keyTexts = panelTexts{
 	"key.revoke.confirm": {"Escribe el nombre de la clave para confirmar", "Type the key's name to confirm"},
 	"key.revoke.do":      {"Revocar para siempre", "Revoke for good"},
 
-	"done.key.created": {"Creada", "Made"},
-	"done.key.changed": {"Cambiada", "Changed"},
-	"done.key.rotated": {"Renovada", "Renewed"},
-	"done.key.revoked": {"Revocada", "Revoked"},
+	"key.was.created": {"Creada", "Made"},
+	"key.was.changed": {"Cambiada", "Changed"},
+	"key.was.rotated": {"Renovada", "Renewed"},
+	"key.was.revoked": {"Revocada", "Revoked"},
 
 	"error.key_not_found":       {"No hay ninguna clave así.", "There is no such key."},
 	"error.key_revoked":         {"La clave ya está revocada: no se puede cambiar ni renovar", "The key is revoked already: it can be neither changed nor renewed"},
