@@ -447,6 +447,7 @@
 //	panelwork.go         what people and API keys did, added up
 //	panelhome.go         the home page and the statistics
 //	panelaudit.go        the audit log
+//	panelkeptfacts.go    what a form that is kept says
 //	panelactivity.go     unusual activity
 //	panelperson.go       what one person or API key did, beside the others
 //	operatortexts.go     texts of the operator's pages

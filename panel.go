@@ -22,7 +22,7 @@ import (
 // fails shows its page again with what was typed.
 
 func newPanel(a *api, address panelAddress, limits sessionLimits, m panelMap) *panel {
-	p := &panel{api: a, address: address, sessionLimits: limits, assets: thePanelAssets(), mux: http.NewServeMux(), pages: map[string]*panelPage{}, places: m.places, texts: m.texts, random: randomToken}
+	p := &panel{api: a, address: address, sessionLimits: limits, assets: thePanelAssets(), mux: http.NewServeMux(), pages: map[string]*panelPage{}, forms: map[string]*panelForm{}, places: m.places, texts: m.texts, random: randomToken}
 	p.asked.burst, p.asked.every = askedBurst, askedEvery
 	a.requests = newRequestLog()
 	for _, each := range m.pages {
@@ -34,6 +34,7 @@ func newPanel(a *api, address panelAddress, limits sessionLimits, m panelMap) *p
 		})
 	}
 	for _, each := range m.forms {
+		p.forms[each.path] = &each
 		p.mux.HandleFunc("POST "+each.path, func(w http.ResponseWriter, r *http.Request) {
 			v := w.(*exchange).panelRequest.(*panelRequest)
 			v.route, v.need, v.page, v.r = each.path, each.need, p.pages[each.from], r

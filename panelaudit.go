@@ -573,6 +573,8 @@ var auditTexts = panelTexts{
 	"about.user":          {"Persona del equipo", "Member of the team"},
 	"about.session":       {"Persona del equipo", "Member of the team"},
 	"about.webhook":       {"Webhook", "Webhook"},
+	"about.reward":        {"Recompensa", "Reward"},
+	"about.program":       {"Programa", "Program"},
 	"about.configuration": {"Configuración", "Configuration"},
 
 	"action.configuration.applied": {"Cambió la configuración", "Changed the configuration"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"net/http"
 	"net/url"
 	"path"
@@ -9,7 +10,8 @@ import (
 )
 
 // What was typed when a session ended, or when the password was to be given again, is not
-// lost: the page that comes first carries it along.
+// lost: the page that comes first shows it and carries it along, and it is done as soon as that page
+// has its answer (contract §31).
 
 // A logInView is the page for logging in.
 type logInView struct {
@@ -21,11 +23,11 @@ type logInView struct {
 	Kept     *keptForm
 }
 
-// A keptForm is a form that was sent too late. It is sent again afterwards, as a new request,
-// once the member has seen it.
+// A keptForm is a form that was sent too late.
 type keptForm struct {
 	Path   string
 	Fields []control
+	form   *panelForm
 }
 
 // keptPath and keptField are the names under which a log-in carries such a form along.
@@ -46,7 +48,7 @@ func (v *panelRequest) keepForm(most int64) *keptForm {
 	if v.hasSecret() {
 		return nil
 	}
-	return &keptForm{v.r.URL.EscapedPath(), v.sentFields()}
+	return &keptForm{v.r.URL.EscapedPath(), v.sentFields(), v.panel.forms[v.route]}
 }
 
 // keptForm is the form that came with the one that was sent; nil: none.
@@ -57,10 +59,11 @@ func (v *panelRequest) keptForm() *keptForm {
 		return nil
 	}
 	_, pattern := v.panel.mux.Handler(&http.Request{Method: http.MethodPost, URL: at})
-	if !strings.HasPrefix(pattern, "POST /panel/") {
+	pattern, is := strings.CutPrefix(pattern, "POST ")
+	if !is || slices.Contains(carriers, pattern) {
 		return nil
 	}
-	kept := &keptForm{Path: to}
+	kept := &keptForm{Path: to, form: v.panel.forms[pattern]}
 	for _, p := range v.posted {
 		if name, of := strings.CutPrefix(p.name, keptField); of && !slices.Contains(secretFields, name) {
 			kept.Fields = append(kept.Fields, control{Name: name, Value: p.value})
@@ -69,16 +72,33 @@ func (v *panelRequest) keptForm() *keptForm {
 	return kept
 }
 
-// Shown are the fields that people have typed.
-func (k *keptForm) Shown() []control {
-	return slices.DeleteFunc(slices.Clone(k.Fields), func(c control) bool { return strings.HasPrefix(c.Name, "_") || c.Value == "" })
+// carriers are the forms that carry others along, and are not carried.
+var carriers = []string{"/panel/entrar", "/panel/entrar/codigo", provePath, unlockPath}
+
+// sendKept does what a kept form says, as if its page had sent it now.
+func (v *panelRequest) sendKept(kept *keptForm) error {
+	to, err := url.ParseRequestURI(kept.Path)
+	if err != nil {
+		return err
+	}
+	var fields []string
+	for _, c := range kept.Fields { // in the order in which they came: it counts for a retry
+		fields = append(fields, url.QueryEscape(c.Name)+"="+url.QueryEscape(c.Value))
+	}
+	body := strings.Join(fields, "&")
+	r := v.r.Clone(v.r.Context())
+	r.URL, r.RequestURI, r.Body, r.ContentLength = to, kept.Path, io.NopCloser(strings.NewReader(body)), int64(len(body))
+	v.exchange.panelRequest = &panelRequest{exchange: v.exchange, panel: v.panel, r: r, lang: v.lang, status: http.StatusOK}
+	v.panel.mux.ServeHTTP(v.exchange, r)
+	return nil
 }
 
-// askLogIn shows the page for logging in, in place of what a form would have done. It reports
-// whether there was anything to keep.
+// askLogIn shows the page for logging in, in place of what a form would have done, and says
+// whether that is lost. It reports whether a form was sent.
 func (v *panelRequest) askLogIn() bool {
 	view := &logInView{Ended: true, Kept: v.keepForm(maxForm), To: v.typedText("ir")}
-	return (view.Kept != nil || view.To != "") && v.showFirst(codeLogInRequired, "login", view)
+	view.Lost = view.Kept == nil && view.To == ""
+	return v.r.Method == http.MethodPost && v.showFirst(codeLogInRequired, "login", view)
 }
 
 // A lockView asks for the PIN.

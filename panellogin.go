@@ -89,6 +89,9 @@ func (v *panelRequest) letIn(in *loggedIn) {
 	if in.Device != "" {
 		v.setCookie(v.panel.address.deviceCookie(in.Device))
 	}
+	v.r = v.r.Clone(v.r.Context()) // what goes on is sent in the new session
+	v.r.Header.Del("Cookie")
+	v.r.AddCookie(v.panel.address.cookie(in.Token))
 }
 
 func (v *panelRequest) setCookie(c *http.Cookie) {
@@ -173,7 +176,7 @@ func runLogIn(v *panelRequest) error {
 // goOn leads to where the member was going before the log-in.
 func (v *panelRequest) goOn() error {
 	if kept := v.keptForm(); kept != nil {
-		return v.render("again", kept)
+		return v.sendKept(kept)
 	}
 	return v.redirect(v.placeAfter(v.typedText("ir")))
 }
@@ -354,9 +357,8 @@ var logInTexts = panelTexts{
 	"login.ended":              {"La sesión terminó. Entra otra vez para seguir.", "The session has ended. Log in again to go on."},
 	"login.code":               {"Código", "Code"},
 	"login.code.hint":          {"De la aplicación, o un código de recuperación", "From the app, or a recovery code"},
-	"title.again":              {"Todavía no se guardó", "Not stored yet"},
-	"again.about":              {"Antes hizo falta confirmar quién eres. Revísalo y envíalo otra vez: si ya se guardó, no se duplica.", "You had to prove who you are first. Look at it and send it again: if it was stored already, it is not doubled."},
-	"again.send":               {"Enviar otra vez", "Send again"},
+	"kept.title":               {"Todavía no se guardó", "Not stored yet"},
+	"kept.about":               {"Se hará en cuanto confirmes quién eres. Si ya se guardó, no se duplica.", "It is done as soon as you prove who you are. If it was stored already, it is not doubled."},
 	"login.other":              {"Entrar como otra persona", "Log in as somebody else"},
 	"invitation.to":            {"%s te invita a %s como %s.", "%s invites you to %s as %s."},
 	"invitation.command":       {"Te invitan a %s como %s.", "You are invited to %s as %s."},

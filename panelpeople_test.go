@@ -186,10 +186,12 @@ func TestPanelKeptForm(t *testing.T) {
 	fields = hidden(page)
 	fields.Set("email", "ana@ejemplo.mx")
 	fields.Set("password", testPassword)
-	page = b.want(http.StatusOK, "", b.send("POST", "/panel/entrar", fields), "Enviar otra vez", `action="`+path+`"`)
 	where := ""
-	for range 2 {
-		w := b.send("POST", path, hidden(page))
+	for i := range 2 {
+		w := b.send("POST", "/panel/entrar", fields)
+		if i > 0 { // the same form comes once more
+			w = b.send("POST", path, form)
+		}
 		if w.Code != http.StatusSeeOther || where != "" && w.Header().Get("Location") != where {
 			t.Fatalf("%d %s, then %s", w.Code, where, w.Header().Get("Location"))
 		}

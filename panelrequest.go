@@ -23,6 +23,7 @@ type panel struct {
 	asked         buckets[[32]byte] // requests of each session
 	mux           *http.ServeMux
 	pages         map[string]*panelPage
+	forms         map[string]*panelForm
 	places        []panelPlace
 	texts         panelTexts
 	counts        segmentCounts

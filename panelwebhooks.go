@@ -30,7 +30,7 @@ func webhookForms() []panelForm {
 	return []panelForm{
 		{path: webhookPath + "/secreto", need: need, from: webhooksPath, proof: true, handle: newSecretByForm, done: func(*panelRequest, string) string { return webhooksPath + "?" + madeParam + "=1" }, shown: made},
 		{path: webhookPath + "/continuar", need: need, from: webhooksPath, handle: resumeByForm, done: back},
-		{path: webhookPath + "/repetir", need: need, from: webhooksPath, proof: true, members: []formMember{{name: "from", kind: amountMember, must: true}}, handle: replayByForm, done: back},
+		{path: webhookPath + "/repetir", need: need, from: webhooksPath, proof: true, labels: "webhook", members: []formMember{{name: "from", kind: amountMember, must: true}}, handle: replayByForm, done: back},
 		{path: webhookPath + "/prueba", need: need, from: webhooksPath, run: testByForm},
 	}
 }
