@@ -276,6 +276,7 @@ var configTexts = panelTexts{
 	"doc.reward":                             {"Recompensa que da", "Reward that it gives"},
 	"doc.autoIssue":                          {"Se canjea sola", "Redeems itself"},
 	"doc.excludeSkus":                        {"Artículo que no cuenta", "Item that does not count"},
+	"doc.payment.excludeSkus":                {"Artículo que los puntos no pagan", "Item that points do not pay for"},
 	"doc.minQuantity":                        {"Al menos tantos artículos", "At least so many items"},
 	"doc.labels":                             {"Etiqueta", "Label"},
 	"doc.maxPerCustomer":                     {"Veces en total por cliente", "Times in all for each customer"},

@@ -103,7 +103,7 @@ func TestPanelChangesConfig(t *testing.T) {
 		"tiers[0].name": {"Cobre"}, "tiers[0].threshold": {"0"}, "tiers[1].name": {"Plata"}, "tiers[1].threshold": {"5,000"}}
 	s.changeConfig(program, program, maps.Clone(payment))
 	same(t, "what points pay", s.shop.config().Programs[0].Payment, &paymentDoc{decimalOf(10), dec("1.5"), decimalOf(50), new(decimalOf(50)), decimalOf(10), earnOnTotal, []string{"VINO", "RON-*"}})
-	s.wants("in words", s.open(roleOwner, "/panel/programa").Body.String(), "10 Soles valen 1.5 MXN: pagan desde 50 y hasta el 50 % de una venta; para las reglas cuenta el total.", "Para pagar se usan en múltiplos de 10.", "Los puntos no pagan VINO o RON-*.")
+	s.wants("in words", s.open(roleOwner, "/panel/programa").Body.String(), "10 Soles valen 1.5 MXN: pagan desde 50 y hasta el 50 % de una venta; para las reglas cuenta el total.", "Para pagar se usan en múltiplos de 10.", "No se pagan con puntos: VINO o RON-*.")
 	s.wants("the form", s.open(roleOwner, program).Body.String(), `name="payment.amount" value="1.5"`, `<option value="Total" selected>`)
 	s.changeConfig("/panel/configuracion", "/panel/configuracion", url.Values{"apiAccess": {"1"}, "cashierReturns": {"1"}, "settings.amountDecimals": {"0"}})
 	same(t, "decimals of what they pay", s.shop.config().amountDecimals(), 0)

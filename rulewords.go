@@ -656,7 +656,7 @@ var ruleTexts = panelTexts{
 	"program.Purchases":         {"las compras", "the number of purchases"},
 	"program.pays":              {"%s %s valen %s: pagan desde %s y hasta el %s\u00a0%% de una venta; para las reglas cuenta %s.", "%s %s are worth %s: they pay from %s on, and up to %s%% of a sale; rules count %s."},
 	"program.pays.one":          {"1 %s vale %s: pagan desde %s y hasta el %s\u00a0%% de una venta; para las reglas cuenta %s.", "1 %s is worth %s: they pay from %s on, and up to %s%% of a sale; rules count %s."},
-	"program.pays.excluded":     {"Los puntos no pagan %s.", "Points do not pay for %s."},
+	"program.pays.excluded":     {"No se pagan con puntos: %s.", "Not paid for with points: %s."},
 	"program.pays.step":         {"Para pagar se usan en múltiplos de %s.", "For paying they come in steps of %s."},
 	"program.earnOn.Paid":       {"lo que se paga en dinero", "what is paid with money"},
 	"program.earnOn.Total":      {"el total", "the total"},
