@@ -405,3 +405,23 @@ func TestUsedGiftIsUsed(t *testing.T) {
 	s.verified()
 	s.wantGiven(s.buy(ana, "1")) // the second again, which was given for
 }
+
+// TestGiftsOfOthers: a purchase gives nobody else's voucher, whoever else was brought to one by the
+// same transaction, as the items of a batch may be.
+func TestGiftsOfOthers(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: sealCard, also: coffee})
+	ana, eva := s.customer("ana"), s.customer("eva")
+	sold := must(s, func(t *txn) (*sale, error) {
+		if _, err := movePoints(t, eva, nil, &movement{Category: categoryBonus, Amount: dec("10")}, t.points.credit); err != nil {
+			return nil, err
+		}
+		sold, _, err := t.sales.register(newSale{Customer: ana, Type: typePurchase, Total: dec("30")})
+		return sold, err
+	})
+	s.wantGiven(sold)
+	if list := s.vouchers(eva); len(list) != 1 || list[0].Gift.Sale != (id{}) {
+		t.Errorf("eva has %+v", list)
+	}
+	s.verified()
+}

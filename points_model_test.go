@@ -414,6 +414,9 @@ func (p *played) buy(i int, d deed) {
 	// The rules' parts are rounded one after the other: base, late, first.
 	later := p.round(counted*rate+late*divisor, divisor) - p.round(counted*rate, divisor)
 	all := p.round(counted*rate+(welcome+late)*divisor, divisor)
+	if d.pay > 0 && counted == 0 { // paid wholly with points
+		later, all = 0, 0
+	}
 	p.credit(i, all-later, 0, program.Expiry.endOfLife(d.at, p.zone))
 	p.credit(i, later, d.lateFrom, d.lateEnd)
 	p.earn(all)

@@ -279,6 +279,11 @@ func (sa *salesTxn) registerOf(c *customer, in newSale) (*sale, *customer, error
 	if err := may(); err != nil {
 		return nil, nil, err
 	}
+	if len(sa.t.points.risen) > 0 { // by what the transaction did before, as another item of a batch
+		if _, err := sa.t.giver.giveRisen(id{}); err != nil {
+			return nil, nil, err
+		}
+	}
 	s := &sale{
 		ID: sa.t.id(), Customer: c.ID, Type: in.Type, Source: in.Source, Total: in.Total,
 		Comment: in.Comment, ExternalID: in.ExternalID, CreatedAt: sa.t.now, Items: in.Items, By: sa.t.by,
