@@ -93,7 +93,7 @@ func (a *api) take(from int) {
 
 func getBalance(r *request) action {
 	program := givenID(r.query.id("loyaltyProgramId"))
-	at, asked := r.asOf()
+	at, ofDay, asked := r.asOf()
 	r.large = asked
 	return func(t *txn) (any, error) {
 		c, p, err := r.accountAsked(t, program)
@@ -101,18 +101,24 @@ func getBalance(r *request) action {
 			return nil, err
 		}
 		switch {
-		case asked && at < t.now:
-			a, then, err := recall(t, c, p, at)
+		case asked && (at < t.now || ofDay && at == t.now):
+			a, then, err := recall(t, c, p, at, ofDay)
 			if err != nil {
 				return nil, err
 			}
 			return newBalanceAt(a, then, at), nil
 		case asked:
-			a, err := foresee(t, c, p, at)
+			until := at
+			if ofDay {
+				until-- // what lapses at the end of the day is still there
+			}
+			a, err := foresee(t, c, p, until)
 			if err != nil {
 				return nil, err
 			}
-			return newBalance(t, a)
+			b, err := newBalance(t, a)
+			b.AsOf = at
+			return b, err
 		}
 		a, err := t.points.account(c, p)
 		if err != nil {

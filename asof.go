@@ -65,8 +65,9 @@ func (pt *pointsTxn) nextRise(a *account, latest instant) (instant, error) {
 	return min(latest, a.holdEnds()), nil
 }
 
-// recall returns an account, and what its movements say that it was at a moment of the past.
-func recall(t *txn, c *customer, p *program, at instant) (*account, *accountAt, error) {
+// recall returns an account, and what its movements say that it was at a moment that is not in the
+// future; if that is the end of a day, before what lapsed at it.
+func recall(t *txn, c *customer, p *program, at instant, ofDay bool) (*account, *accountAt, error) {
 	a, err := t.points.account(c, p)
 	if err != nil {
 		return nil, nil, err
@@ -77,6 +78,15 @@ func recall(t *txn, c *customer, p *program, at instant) (*account, *accountAt, 
 	}
 	r := newLedgerReplay(t)
 	for _, d := range list {
+		if ofDay && d.at == at {
+			m, err := t.points.movement(d.seq)
+			if err != nil {
+				return nil, nil, err
+			}
+			if m.Category == categoryExpiration && m.Uses[0].Expires >= at { // else they were dead already, in a hold
+				continue
+			}
+		}
 		if _, err := r.play(d.seq); err != nil {
 			return nil, nil, err
 		}

@@ -75,17 +75,28 @@ func (h *history) foreseen(before instant) {
 // balance that it says.
 func (h *history) recalled() {
 	h.t.Helper()
-	recallAt := func(at instant) *accountAt {
+	recallTo := func(at instant, ofDay bool) *accountAt {
 		return ask(h.shop, func(t *txn) (*accountAt, error) {
 			c, err := t.customers.get(h.cust)
 			if err != nil {
 				return nil, err
 			}
-			_, then, err := recall(t, c, t.cfg.programNumber(c.Program), at)
+			_, then, err := recall(t, c, t.cfg.programNumber(c.Program), at, ofDay)
 			return then, err
 		})
 	}
+	recallAt := func(at instant) *accountAt { return recallTo(at, false) }
+	lapsed := map[instant]bool{} // where nothing else is dated
+	for _, m := range h.shop.ledger(h.cust) {
+		was, some := lapsed[m.CreatedAt]
+		lapsed[m.CreatedAt] = m.Category == categoryExpiration && m.Uses[0].Expires >= m.CreatedAt && (was || !some)
+	}
 	for _, at := range slices.Sorted(maps.Keys(h.was)) {
+		if was := h.was[at]; lapsed[at+1] {
+			if got := recallTo(at+1, true); got.Balance+got.Pending != was.Balance+was.Pending || got.Held != was.Held {
+				h.t.Errorf("before what lapsed at %s: %+v, was %+v", at+1, got.pointSums, was)
+			}
+		}
 		want, got := h.was[at], recallAt(at)
 		expiring := got.Expiring
 		if expiring == nil && h.program.inactiveMonths() > 0 { // when they would have lapsed is not kept
@@ -155,7 +166,7 @@ func TestAsOfLateDebit(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		_, then, err := recall(t, c, t.cfg.programNumber(c.Program), s.clock-1)
+		_, then, err := recall(t, c, t.cfg.programNumber(c.Program), s.clock-1, false)
 		return then, err
 	})
 	same(t, "an hour ago", then.pointSums, pointSums{Balance: decimalOf(6)})
@@ -164,5 +175,35 @@ func TestAsOfLateDebit(t *testing.T) {
 	s.isLedgers(raw, 0)
 	if !strings.Contains(string(raw), `"closing":{"balance":6,"pendingBalance":0,`) {
 		t.Errorf("%s", raw)
+	}
+}
+
+// TestAsOfDay: points that lapse at the end of a day are in what a date shows of it, be it past, now
+// or yet to come, and are gone a millisecond later. The day before the first movement has zeros.
+func TestAsOfDay(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	ana := s.customer("ana")
+	lapses := dayOn(2026, 3, 20).end(s.config().zone)
+	s.pass(oneDay)
+	s.add(ana, "100", lapses)
+	s.add(ana, "7", never)
+	handler, key := newAPIOf(s.engine), must(s, func(t *txn) (string, error) { _, text, err := t.keys.create(keyRequest{Name: "k"}); return text, err })
+	for _, now := range []instant{s.clock, lapses - 1, lapses, lapses + 1, lapses.add(oneDay)} {
+		s.clock = now
+		for day, want := range map[string]string{
+			"2026-03-01":               `"balance":0,`,
+			"2026-03-19":               `"balance":107,`,
+			"2026-03-20":               `"balance":107,`,
+			"2026-03-20T23:59:59.999":  `"balance":7,`,
+			"2026-03-21T05:59:59.998Z": `"balance":107,`,
+			"2026-03-21":               `"balance":7,`,
+		} {
+			body := answerTo(handler, newRequest("GET", "/api/v1/points/customers/"+ana.String()+"/balance?asOf="+day, key, "")).Body.String()
+			if !strings.Contains(body, want) || day == "2026-03-20" && !strings.Contains(body, `"expiringPoints":[{"amount":100,"expiresAt":"2026-03-21T05:59:59.999Z"}],"asOf":"2026-03-21T05:59:59.999Z"`) ||
+				day == "2026-03-01" && !strings.Contains(body, `"pendingBalance":0,"lifetimePoints":0,"expiringPoints":[],`) {
+				t.Errorf("at %s, asOf %s: %s", now, day, body)
+			}
+		}
 	}
 }

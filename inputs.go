@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"sello/internal/contact"
@@ -116,17 +117,18 @@ func (r *request) accountAsked(t *txn, named *id) (*customer, *program, error) {
 	return c, p, err
 }
 
-// asOf reads the moment that a balance is asked for; a date is the end of that day.
-func (r *request) asOf() (at instant, asked bool) {
+// asOf reads the moment that a balance is asked for. A date is the last millisecond of that day,
+// before what lapses at it (contract §31).
+func (r *request) asOf() (at instant, ofDay, asked bool) {
 	text, asked := r.query.text("asOf", 100)
 	if !asked {
-		return 0, false
+		return 0, false, false
 	}
 	at, ok := parseMoment(text, r.cfg.zone, true)
 	if !ok {
 		r.query.fail(newError(codeAsOfInvalid).on("asOf"))
 	}
-	return at, ok
+	return at, len(text) == len(time.DateOnly), ok
 }
 
 // flag reads a parameter that is true or false. An absent one is false.
