@@ -200,14 +200,6 @@ func (v *panelRequest) open() error {
 	case redirection:
 		return v.redirect(view.to)
 	case *download:
-		if view.data != "" {
-			if v.request.now, err = v.api.engine.clock.forWriting(); err != nil {
-				return err
-			}
-			if err := v.change(func(t *txn) error { return t.audit.note(auditDataExported, view.data, nil) }); err != nil {
-				return err
-			}
-		}
 		return v.sendFile(view)
 	}
 	if v.leadsTo != "" {

@@ -104,6 +104,13 @@ func (s *panelShop) post(as role, path string, fields url.Values) *httptest.Resp
 	return s.send(as, "POST", path, fields)
 }
 
+// file gets a file by the form that has it; fields are those of the address's query.
+func (s *panelShop) file(as role, address string) *httptest.ResponseRecorder {
+	path, query, _ := strings.Cut(address, "?")
+	fields, _ := url.ParseQuery(query)
+	return s.post(as, path, fields)
+}
+
 // send sends a request as a member's browser does; headers are names and values by turns.
 func (s *panelShop) send(as role, method, path string, fields url.Values, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, panelBase+path, strings.NewReader(fields.Encode()))

@@ -22,8 +22,11 @@ const auditPath = "/panel/auditoria"
 func auditPages() []panelPage {
 	return []panelPage{
 		{auditPath, "audit:read", "audit", auditPageOf},
-		{auditPath + "/exportar", "audit:read", "", auditExport},
 	}
+}
+
+func auditForms() []panelForm {
+	return []panelForm{fileForm(auditPath+"/exportar", "audit:read", auditPath, auditExport)}
 }
 
 // auditParams are what each kind of entries is filtered by: parameters of the API's.
@@ -417,10 +420,7 @@ const (
 var auditColumns = []string{"seq", "at", "actorType", "actorId", "actorName", "actor", "source", "action", "subject", "field", "before", "after", "requestId"}
 
 // auditExport is the log as CSV, newest first, guarded for spreadsheets.
-func auditExport(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needProofOfFile(); !ok {
-		return to, nil
-	}
+func auditExport(v *panelRequest) (*download, fillFunc) {
 	var b bytes.Buffer
 	out := csv.NewWriter(&b)
 	file := &download{name: "auditoria.csv", media: "text/csv; charset=utf-8", data: "audit"}

@@ -163,7 +163,7 @@ func TestAuditKinds(t *testing.T) {
 		query      string
 		has, hasNo []string
 	}{
-		{"", []string{change, count(auditKindChange), changeChoice, `exportar?kind=Change"`, `<a href="/panel/auditoria?kind=Session">Accesos</a>`}, []string{logIn, logInChoice}},
+		{"", []string{change, count(auditKindChange), changeChoice, `name="kind" value="Change"`, `<a href="/panel/auditoria?kind=Session">Accesos</a>`}, []string{logIn, logInChoice}},
 		{"?kind=Session", []string{logIn, count(auditKindSession), logInChoice, "Página 1 de 3", "kind=Session&amp;page=2", `name="kind" value="Session"`}, []string{change, changeChoice}},
 		{"?kind=Session&page=3", []string{logIn, "Página 3 de 3"}, []string{change}},
 		{"?kind=All", []string{logIn, count(""), logInChoice, changeChoice}, nil},
@@ -185,7 +185,7 @@ func TestAuditKinds(t *testing.T) {
 		}
 	}
 	for query, has := range map[string][2]bool{"": {true, false}, "?kind=Session": {false, true}, "?kind=All": {true, true}} {
-		file := s.get(roleOwner, auditPath+"/exportar"+query).Body.String()
+		file := s.file(roleOwner, auditPath+"/exportar"+query).Body.String()
 		if got := [2]bool{strings.Contains(file, auditKeyChanged), strings.Contains(file, auditSessionStarted)}; got != has {
 			t.Errorf("the file %q has changes and log-ins: %v, want %v", query, got, has)
 		}
@@ -210,7 +210,7 @@ func TestAuditExport(t *testing.T) {
 		t.by = creator{Type: byCommand, Actor: "=1+2"}
 		return nil, t.audit.note(auditConfigurationApplied, "", []change{{"name", "-5", "+7"}, {"other", nil, "@x"}})
 	})
-	w := s.get(roleOwner, auditPath+"/exportar?kind=All")
+	w := s.file(roleOwner, auditPath+"/exportar?kind=All")
 	if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get("Content-Disposition"), "attachment") || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/csv") {
 		t.Fatal(w.Code, w.Header())
 	}
@@ -226,11 +226,11 @@ func TestAuditExport(t *testing.T) {
 	if want := entries + 2; uint64(len(rows)) < entries || rows[1][5] != "'=1+2" || rows[1][9] != "name" || rows[2][9] != "other" || uint64(len(rows)) < want {
 		t.Errorf("%d entries, %d rows: %q", entries, len(rows), rows[:3])
 	}
-	if w := s.get(roleOwner, auditPath+"/exportar?action="+auditConfigurationApplied+"&from=2026-03-05"); strings.Count(w.Body.String(), "\n") != 3 {
+	if w := s.file(roleOwner, auditPath+"/exportar?action="+auditConfigurationApplied+"&from=2026-03-05"); strings.Count(w.Body.String(), "\n") != 3 {
 		t.Errorf("with a filter: %s", w.Body)
 	}
 	for _, r := range []role{roleManager, roleCashier, roleViewer, roleDeveloper} {
-		if w := s.get(r, auditPath+"/exportar"); w.Code != http.StatusForbidden {
+		if w := s.file(r, auditPath+"/exportar"); w.Code != http.StatusForbidden {
 			t.Errorf("%s: %d", r, w.Code)
 		}
 	}

@@ -32,7 +32,8 @@ type desk struct {
 func newDesk(s *shop) *desk { return &desk{newPanelShopOn(s), roleDeveloper} }
 
 // get opens a page, with a token if it has a form.
-func (d *desk) get(path string) *httptest.ResponseRecorder { return d.panelShop.open(d.as, path) }
+func (d *desk) file(path string) *httptest.ResponseRecorder { return d.panelShop.file(d.as, path) }
+func (d *desk) get(path string) *httptest.ResponseRecorder  { return d.panelShop.open(d.as, path) }
 
 // post sends a form with a token of its own; fields are names and values by turns.
 func (d *desk) post(path string, fields ...string) *httptest.ResponseRecorder {

@@ -92,7 +92,7 @@ func TestStatisticsPaid(t *testing.T) {
 	paid := "<span>Pagado con puntos, MXN</span><b>8.50</b>"
 	check("not any more", of, []string{paid}, []string{paid, "<span>Puntos que pagaron, Lunas</span><b>85</b>", "<th scope=\"col\">Pagado con puntos</th>"})
 	for figure, want := range map[string]string{"ventas": ",8.5\n", "puntos": ",85\n"} {
-		if file := of.get(roleOwner, "/panel/estadisticas/csv/"+figure).Body.String(); !strings.Contains(file, want) {
+		if file := of.file(roleOwner, "/panel/estadisticas/csv/"+figure).Body.String(); !strings.Contains(file, want) {
 			t.Errorf("%s: %s", figure, file)
 		}
 	}
@@ -126,7 +126,7 @@ func TestStatisticsPage(t *testing.T) {
 			if len(tables[id]) != len(found.Periods) {
 				t.Fatalf("%s%s: %d rows for %d periods", id, query, len(tables[id]), len(found.Periods))
 			}
-			file := s.get(roleViewer, "/panel/estadisticas/csv/"+id+query)
+			file := s.file(roleViewer, "/panel/estadisticas/csv/"+id+query)
 			text, marked := strings.CutPrefix(file.Body.String(), markUTF8)
 			lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 			if !marked {
@@ -193,7 +193,7 @@ func TestHomePage(t *testing.T) {
 func TestStatisticsFile(t *testing.T) {
 	t.Parallel()
 	s := newFigureShop(t)
-	w := s.get(roleManager, "/panel/estadisticas/csv/niveles?to=2026-03-01")
+	w := s.file(roleManager, "/panel/estadisticas/csv/niveles?to=2026-03-01")
 	if got, want := w.Header().Get("Content-Disposition"), `attachment; filename="niveles-2026-01-31-2026-03-01.csv"`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -201,7 +201,7 @@ func TestStatisticsFile(t *testing.T) {
 		t.Errorf("a formula in\n%s", w.Body)
 	}
 	for path, want := range map[string]int{"otra": 404, "ventas?from=2026-03-01&to=2026-02-01": 422} {
-		if w := s.get(roleManager, "/panel/estadisticas/csv/"+path); w.Code != want {
+		if w := s.file(roleManager, "/panel/estadisticas/csv/"+path); w.Code != want {
 			t.Errorf("%s: %d, want %d", path, w.Code, want)
 		}
 	}
@@ -227,7 +227,7 @@ func TestStatisticsKeys(t *testing.T) {
 			t.Errorf("%s sees %s, want %s", as, got, want)
 		}
 	}
-	if w := s.get(roleViewer, "/panel/estadisticas/csv/claves"); w.Code != http.StatusNotFound {
+	if w := s.file(roleViewer, "/panel/estadisticas/csv/claves"); w.Code != http.StatusNotFound {
 		t.Errorf("the file of a viewer: %d", w.Code)
 	}
 }
@@ -241,7 +241,7 @@ func TestStatisticsLong(t *testing.T) {
 	if len(tablesIn(page)["ventas"]) != 0 || !strings.Contains(page, "Son más de 400 puntos") || len(page) > 20_000 {
 		t.Errorf("%d bytes:\n%.2000s", len(page), page)
 	}
-	if got := strings.Count(s.get(roleViewer, "/panel/estadisticas/csv/ventas"+query).Body.String(), "\n"); got != 1176 {
+	if got := strings.Count(s.file(roleViewer, "/panel/estadisticas/csv/ventas"+query).Body.String(), "\n"); got != 1176 {
 		t.Errorf("%d lines", got)
 	}
 }

@@ -12,8 +12,11 @@ func figurePages() []panelPage {
 	return []panelPage{
 		{"/panel", anyone, "home", homePage},
 		{"/panel/estadisticas", "statistics:read", "statistics", statisticsPage},
-		{"/panel/estadisticas/csv/{figure}", "statistics:read", "statistics", statisticsCSV},
 	}
+}
+
+func figureForms() []panelForm {
+	return []panelForm{fileForm("/panel/estadisticas/csv/{figure}", "statistics:read", "/panel/estadisticas", statisticsCSV)}
 }
 
 // A homeView is what an organization looks at first.
@@ -222,10 +225,7 @@ func (v *panelRequest) charts(t *txn, g *figures) ([]*chart, error) {
 }
 
 // statisticsCSV is the table of one chart as a file.
-func statisticsCSV(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needProofOfFile(); !ok {
-		return to, nil
-	}
+func statisticsCSV(v *panelRequest) (*download, fillFunc) {
 	file := &download{media: "text/csv; charset=utf-8", data: "statistics"}
 	return file, func(t *txn) error {
 		g, err := v.askedFigures(t)

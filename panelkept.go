@@ -88,7 +88,7 @@ func (v *panelRequest) sendKept(kept *keptForm) error {
 	body := strings.Join(fields, "&")
 	r := v.r.Clone(v.r.Context())
 	r.URL, r.RequestURI, r.Body, r.ContentLength = to, kept.Path, io.NopCloser(strings.NewReader(body)), int64(len(body))
-	v.exchange.panelRequest = &panelRequest{exchange: v.exchange, panel: v.panel, r: r, lang: v.lang, status: http.StatusOK}
+	v.exchange.panelRequest = &panelRequest{exchange: v.exchange, panel: v.panel, r: r, lang: v.lang, status: http.StatusOK, carried: true}
 	v.panel.mux.ServeHTTP(v.exchange, r)
 	return nil
 }

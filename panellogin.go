@@ -322,10 +322,10 @@ func runInvitation(v *panelRequest) error {
 
 func provePage(v *panelRequest) (any, fillFunc) {
 	if v.posted != nil {
-		return &proveView{To: v.placeAfter(v.typedText("ir")), File: v.typedText(fileField) != "", Kept: v.keptForm()}, nil
+		return &proveView{To: v.placeAfter(v.typedText("ir")), Kept: v.keptForm()}, nil
 	}
-	view := &proveView{To: v.placeAfter(v.param("ir")), File: v.param(fileField) != ""}
-	if view.Ready = v.member.hasProved(v.request.now); view.Ready && !view.File {
+	view := &proveView{To: v.placeAfter(v.param("ir"))}
+	if v.member.hasProved(v.request.now) {
 		return redirection{view.To}, nil
 	}
 	return view, nil
@@ -335,9 +335,6 @@ func runProve(v *panelRequest) error {
 	from := v.arrival()
 	if err := v.api.logins.reprove(v.context(), v.member, v.typedText("password"), v.auditID(), &from, v.request.now); err != nil {
 		return v.toldOwn(err, "password")
-	}
-	if v.typedText(fileField) != "" {
-		return v.redirect(withQuery(provePath, []pair{{"ir", v.placeAfter(v.typedText("ir"))}, {fileField, "1"}}))
 	}
 	return v.goOn()
 }

@@ -9,9 +9,14 @@ import (
 
 func memberPages() []panelPage {
 	return []panelPage{
-		{"/panel/segmentos/{segmentId}/clientes", "customers:read", "members", membersPage},
-		{"/panel/segmentos/{segmentId}/clientes/csv", "data:export", "", membersExport},
+		{membersPath, "customers:read", "members", membersPage},
 	}
+}
+
+const membersPath = "/panel/segmentos/{segmentId}/clientes"
+
+func memberForms() []panelForm {
+	return []panelForm{fileForm(membersPath+"/csv", "data:export", membersPath, membersExport)}
 }
 
 // A membersView is a page of the customers in a segment.
@@ -64,10 +69,7 @@ const mostMembersBytes = 64 << 20
 
 // membersExport is the segment's customers as CSV, with the columns of a full export, guarded for
 // spreadsheets. It is read as it is at several moments, so that no transaction takes long.
-func membersExport(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needProofOfFile(); !ok {
-		return to, nil
-	}
+func membersExport(v *panelRequest) (*download, fillFunc) {
 	var b bytes.Buffer
 	out := csv.NewWriter(&b)
 	in := exportRequest{Kind: importCustomers, Full: true}

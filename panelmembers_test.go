@@ -40,12 +40,12 @@ func TestPanelMembers(t *testing.T) {
 	if w := s.open(roleOwner, base+"?after=x"); !strings.Contains(w.Body.String(), "debe ser el next de una respuesta, o estar vacío") {
 		t.Errorf("a wrong cursor: %d %s", w.Code, w.Body)
 	}
-	file := s.open(roleOwner, base+"/csv")
+	file := s.file(roleOwner, base+"/csv")
 	if lines := strings.Count(file.Body.String(), "\n"); file.Code != http.StatusOK || lines != 1+n/100 || !strings.Contains(file.Header().Get("Content-Disposition"), "marzo.csv") {
 		t.Errorf("the file: %d, %d lines, %v", file.Code, lines, file.Header())
 	}
 	for _, r := range []role{roleCashier, roleManager, roleViewer} {
-		if w := s.open(r, base+"/csv"); w.Code != http.StatusForbidden {
+		if w := s.file(r, base+"/csv"); w.Code != http.StatusForbidden {
 			t.Errorf("the file for %s: %d", r, w.Code)
 		}
 	}

@@ -15,8 +15,8 @@ func panelPages() []panelPage {
 }
 
 func panelForms() []panelForm {
-	return slices.Concat(tillForms(), customerForms(), saleForms(), redemptionForms(), rewardForms(), programForms(), segmentForms(), handoutForms(), configForms(), keyForms(), webhookForms(), webhookEditForms(),
-		operatorForms(), teamForms(), accountForms(), lockForms(), logInForms()) // to log out comes last
+	return slices.Concat(figureForms(), tillForms(), customerForms(), saleForms(), redemptionForms(), rewardForms(), programForms(), segmentForms(), memberForms(), handoutForms(), configForms(), keyForms(), webhookForms(), webhookEditForms(),
+		auditForms(), operatorForms(), teamForms(), accountForms(), lockForms(), logInForms()) // to log out comes last
 }
 
 // panelPlaces are the lines of the navigation, in order.

@@ -11,16 +11,16 @@ import (
 
 // provenForms are the forms that need the password to have been given lately.
 var provenForms = []string{
-	"/panel/configuracion", "/panel/configuracion/documento",
+	"/panel/auditoria/exportar", "/panel/configuracion", "/panel/configuracion/documento",
 	"/panel/cuenta/segundo-factor", "/panel/cuenta/segundo-factor/codigos", "/panel/cuenta/segundo-factor/quitar",
 	"/panel/desarrollo/claves/nueva", "/panel/desarrollo/claves/{keyId}/cambiar", "/panel/desarrollo/claves/{keyId}/renovar", "/panel/desarrollo/claves/{keyId}/revocar",
 	"/panel/desarrollo/webhooks/nuevo", "/panel/desarrollo/webhooks/{hook}/cambiar", "/panel/desarrollo/webhooks/{hook}/quitar", "/panel/desarrollo/webhooks/{hook}/repetir", "/panel/desarrollo/webhooks/{hook}/secreto",
 	"/panel/equipo/invitaciones/{invitationId}/retirar", "/panel/equipo/nuevo", "/panel/equipo/segundo-factor", "/panel/equipo/{userId}/enlace", "/panel/equipo/{userId}/habilitar",
 	"/panel/equipo/{userId}/inhabilitar", "/panel/equipo/{userId}/limite", "/panel/equipo/{userId}/quitar", "/panel/equipo/{userId}/rol", "/panel/equipo/{userId}/sesiones",
-	"/panel/operador/copias", "/panel/operador/verificacion",
+	"/panel/estadisticas/csv/{figure}", "/panel/operador/copias", "/panel/operador/verificacion",
 	"/panel/programa/{programId}", "/panel/programa/{programId}/nueva", "/panel/programa/{programId}/reglas/{ruleId}", "/panel/programa/{programId}/reglas/{ruleId}/quitar",
 	"/panel/recompensas/nueva", "/panel/recompensas/{rewardId}",
-	"/panel/segmentos/nuevo", "/panel/segmentos/{segmentId}", "/panel/segmentos/{segmentId}/dar", "/panel/segmentos/{segmentId}/quitar",
+	"/panel/segmentos/nuevo", "/panel/segmentos/{segmentId}", "/panel/segmentos/{segmentId}/clientes/csv", "/panel/segmentos/{segmentId}/dar", "/panel/segmentos/{segmentId}/quitar",
 }
 
 // TestPanelProvenForms: those forms say so, and no others.
@@ -143,15 +143,13 @@ func TestPanelProvesPages(t *testing.T) {
 	} {
 		p.want(http.StatusSeeOther, confirm(path), p.send("GET", path, nil))
 	}
-	for _, file := range []string{auditPath + "/exportar?action=key.created", "/panel/estadisticas/csv/ventas"} {
-		where := confirm(file) + "&archivo=1"
-		p.want(http.StatusSeeOther, where, p.send("GET", file, nil))
-		page := p.want(http.StatusOK, "", p.send("GET", where, nil), "contraseña otra vez")
-		w := p.prove(page)
-		p.want(http.StatusSeeOther, withQuery(provePath, []pair{{"ir", file}, {fileField, "1"}}), w)
-		p.want(http.StatusOK, "", p.send("GET", w.Header().Get("Location"), nil), `href="`+file+`"`, "Descargar")
-		if w := p.send("GET", file, nil); w.Code != http.StatusOK || w.Header().Get("Content-Disposition") == "" {
-			t.Errorf("%s: %d", file, w.Code)
+	for file, want := range map[string]string{auditPath + "/exportar?action=key.created": "key.created,", "/panel/estadisticas/csv/ventas?groupBy=week": "semana,"} {
+		path, query, _ := strings.Cut(file, "?")
+		fields, _ := url.ParseQuery(query)
+		page := p.want(http.StatusForbidden, "", p.post(path, fields), "contraseña otra vez")
+		page = p.want(http.StatusOK, "", p.prove(page), `<form method="post" action="`+path+`" data-again>`, "Descargar")
+		if w := p.send("POST", path, hidden(page)); w.Code != http.StatusOK || w.Header().Get("Content-Disposition") == "" || !strings.Contains(strings.ToLower(w.Body.String()), want) {
+			t.Errorf("%s: %d %s", file, w.Code, w.Body)
 		}
 		p.want(http.StatusSeeOther, "/panel/equipo/nuevo", p.send("GET", confirm("/panel/equipo/nuevo"), nil)) // it is proved
 		p.panelShop.shop.pass(proofHolds)

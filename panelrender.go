@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -456,6 +457,27 @@ func (v *panelRequest) sentFields() (list []control) {
 		list = append(list, control{Name: p.name, Value: p.value})
 	}
 	return list
+}
+
+// A fileButton is a form that is answered by a file.
+type fileButton struct {
+	Page       *pageData
+	Path, Text string
+	Fields     []control
+}
+
+// File is the form for a file whose address would have a query: these are its fields.
+func (f *pageData) File(address, text string) (fileButton, error) {
+	at, err := url.Parse(address)
+	if err != nil {
+		return fileButton{}, err
+	}
+	b := fileButton{Page: f, Path: at.EscapedPath(), Text: f.T(text)}
+	fields, _ := parseURLEncoded(at.RawQuery)
+	for _, p := range fields {
+		b.Fields = append(b.Fields, control{Name: p.name, Value: p.value})
+	}
+	return b, nil
 }
 
 // Who is who made a record, in words.

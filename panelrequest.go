@@ -78,6 +78,7 @@ type panelForm struct {
 	about   string                    // the name in path of what that entry is about; "": what was made
 	labels  string                    // the names of its controls' texts begin so; "": with "field"
 	proof   bool                      // it needs the password to have been given lately
+	file    bool                      // its answer is a file, which leaves an entry
 
 	// guard says what a role that has the permission in part may do.
 	guard func(*panelRequest, *txn) error
@@ -137,6 +138,7 @@ type panelRequest struct {
 	lang   language
 	shops  []shopItem // the member's organizations, if they are several
 
+	carried  bool   // what was sent was kept, and comes by another page's form
 	labels   string // of the form that was sent
 	posted   object // the fields of the form that was sent; nil: none was
 	reviewed any    // what the form would do that was sent to be rehearsed; nil: none was

@@ -121,7 +121,7 @@ func TestWebhookAddress(t *testing.T) {
 	cut("GET /audit", served.get("/api/v1/audit").Body.String(), `"before":"`+host+`","after":"`+host+`"`, `"before":"`+host+`","after":null`)
 	cut("GET /events", served.get("/api/v1/events").Body.String(), "configuration.applied")
 	cut("the page of the audit log", d.get(auditPath).Body.String(), rest)
-	cut("its CSV", d.get(auditPath+"/exportar?kind=All").Body.String(), `"""`+host+`""","""`+host+`"""`)
+	cut("its CSV", d.file(auditPath+"/exportar?kind=All").Body.String(), `"""`+host+`""","""`+host+`"""`)
 	entries, err := s.admin().audit(s.Context(), auditRequest{Org: "cafe-luna", Limit: 10})
 	s.ok(err)
 	told, err := encode(entries)
