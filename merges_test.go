@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -378,6 +379,61 @@ func TestMergeDebts(t *testing.T) {
 		must(s, func(t *txn) (*redemption, error) { return t.rewards.cancel(redeemed.ID) })
 		s.wantStanding(ana, test.cancel, test.reason+", cancelled")
 	}
+}
+
+// TestMergeHolds: two customers with many open holds have all of them together, and no new one until
+// they are fewer than the limit. A part of a hold takes the points that expire first, and what is
+// released pays a debt with those that do, also where the hold has moved (contract §31).
+func TestMergeHolds(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: `"negativeBalance":"Debt","rules":[` + onePer1 + `]`})
+	ana, twin := s.customer("ana"), s.customer("twin")
+	place := func(cust id, amount string) (*hold, error) {
+		return do(s, func(t *txn) (*hold, error) {
+			return t.points.place(newHold{Customer: cust, Amount: dec(amount), Seconds: mostHold})
+		})
+	}
+	days := func(n int) instant { return s.clock.add(time.Duration(n) * oneDay) }
+	late, middle, soon := days(30), days(20), days(10)
+	for _, expires := range []instant{late, soon, middle} { // each 10
+		s.add(twin, "10", expires)
+	}
+	mixed, err := place(twin, "30")
+	s.ok(err)
+	var holds []id
+	for _, cust := range []id{ana, twin} {
+		s.add(cust, "30", late)
+		for range mostHolds - 1 {
+			h, err := place(cust, "1")
+			s.ok(err)
+			holds = append(holds, h.ID)
+		}
+	}
+	s.merged(ana, twin)
+	for len(holds) > mostHolds-1 {
+		if _, err := place(ana, "1"); !errors.Is(err, newError(codeTooManyHolds)) {
+			t.Fatalf("with %d holds: %v", len(holds)+1, err)
+		}
+		must(s, func(t *txn) (*hold, error) { return t.points.release(holds[0]) })
+		holds = holds[1:]
+	}
+	must(s, func(t *txn) (*hold, error) { return t.points.release(holds[0]) })
+	again, err := place(ana, "1")
+	s.ok(err)
+	must(s, func(t *txn) (*hold, error) { return t.points.release(again.ID) })
+	for _, h := range holds[1:] {
+		must(s, func(t *txn) (*hold, error) { return t.points.release(h) })
+	}
+	bought := s.buy(ana, "8")
+	_, err = s.deduct(ana, s.standing(ana).Balance.String())
+	s.ok(err)
+	s.bring(bought, "8")
+	if owed := s.standing(ana).Balance; owed != dec("-8") {
+		t.Fatalf("the balance is %s", owed)
+	}
+	must(s, func(t *txn) (*hold, error) { return t.points.capture(mixed.ID, dec("5")) })
+	same(t, "what is left", s.standing(ana).Expiring, []expiring{{dec("7"), middle}, {dec("10"), late}})
+	s.verified()
 }
 
 // TestMergeCarriedOver: what both carried over from another system is added up, and the
