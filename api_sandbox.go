@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	_ "embed"
 	"net/http"
 )
 
@@ -24,6 +26,16 @@ func (s *sandbox) routes() []route {
 		{"POST /api/v1/test/reset", erase, s.postReset},
 		{"POST /api/v1/test/sales", erase, s.postSales},
 	}
+}
+
+//go:embed openapi-sandbox.json
+var sandboxPaths []byte
+
+// sandboxOpenAPI is openapi.json with these routes before the others.
+func sandboxOpenAPI() []byte {
+	paths := bytes.Trim(bytes.TrimSpace(sandboxPaths), "{}")
+	text := bytes.Replace(openAPI, []byte(`"tags": [`), []byte(`"tags": [{"name": "Pruebas", "description": "El reloj y los datos de un servidor de pruebas."},`), 1)
+	return bytes.Replace(text, []byte(`"paths": {`), append(append([]byte(`"paths": {`), paths...), ",\n"...), 1)
 }
 
 // A clockShape is what GET /test/clock answers.

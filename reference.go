@@ -28,15 +28,21 @@ var referenceWords = reference.Words{
 	Or: "o", ListOf: "lista de", AtLeast: "al menos", AtMost: "como máximo", Above: "mayor a", Default: "por omisión", Characters: "caracteres",
 }
 
-// theReference is what all servers' references are made from.
-var theReference = sync.OnceValue(func() (r struct {
+// A madeReference is what a server's references are made from.
+type madeReference struct {
 	compact []byte
 	page    *reference.Page
-}) {
+}
+
+// theReference is that of all servers but sandboxes.
+var theReference = sync.OnceValue(func() *madeReference { return referenceFrom(openAPI) })
+
+func referenceFrom(text []byte) *madeReference {
 	var b bytes.Buffer
-	err := json.Compact(&b, openAPI)
+	err := json.Compact(&b, text)
+	r := new(madeReference)
 	if err == nil {
-		r.page, err = reference.New(openAPI, referenceWords)
+		r.page, err = reference.New(text, referenceWords)
 	}
 	if err != nil {
 		panic(err) // tests make the reference
@@ -44,7 +50,7 @@ var theReference = sync.OnceValue(func() (r struct {
 	b.WriteByte('\n')
 	r.compact = b.Bytes()
 	return r
-})
+}
 
 // A prepared response is the same for everybody who asks under one name of the server.
 type prepared struct {
@@ -109,6 +115,7 @@ const manyNames = 16
 type references struct {
 	mu     sync.Mutex
 	byBase map[string]*referencesOf
+	own    *madeReference // nil: theReference
 }
 
 type referencesOf struct{ openAPI, page *prepared }
@@ -124,7 +131,10 @@ func (l *references) of(base string) *referencesOf {
 	if l.byBase == nil || len(l.byBase) == manyNames {
 		l.byBase = map[string]*referencesOf{}
 	}
-	made := theReference()
+	made := l.own
+	if made == nil {
+		made = theReference()
+	}
 	url, _ := json.Marshal(base)
 	named := bytes.Replace(made.compact, []byte(`"servers":[{"url":"/"}]`), []byte(`"servers":[{"url":`+string(url)+`}]`), 1)
 	r := &referencesOf{prepare("application/json", named), prepare("text/html; charset=utf-8", made.page.For(base))}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -340,6 +341,50 @@ func TestSandboxMode(t *testing.T) {
 	s.ask(200, "POST", "/test/clock", `{"advance":"P90D"}`, nil)
 	if _, home := v.get(root + "/panel"); !strings.Contains(home, "Elena Ortiz") || !strings.Contains(home, "Pruebas: 22 feb 2027, 10:0") {
 		t.Errorf("90 days later the home page is %.2000s", home)
+	}
+}
+
+// TestSandboxReference: the reference of a sandbox, and of no other server, has its own routes.
+func TestSandboxReference(t *testing.T) {
+	t.Parallel()
+	var doc struct {
+		Paths map[string]map[string]any
+		Tags  []any
+	}
+	made := referenceFrom(sandboxOpenAPI())
+	if err := json.Unmarshal(made.compact, &doc); err != nil {
+		t.Fatal(err)
+	}
+	page := string(made.page.For("http://h"))
+	for _, r := range new(sandbox).routes() {
+		method, path, _ := strings.Cut(r.pattern, " ")
+		if op, _ := doc.Paths[path][strings.ToLower(method)].(map[string]any); op == nil || op["x-scope"] != r.scope {
+			t.Errorf("%s: %v", r.pattern, op)
+		}
+		if !strings.Contains(page, path) || bytes.Contains(theReference().compact, []byte(path)) {
+			t.Errorf("%s is not on the page, or on that of other servers", path)
+		}
+	}
+	s := newTill(t).sandbox("")
+	if status, text := s.send("GET", "/openapi.json", "", ""); status != 200 || !strings.Contains(text, `"/api/v1/test/clock"`) || !strings.Contains(text, s.Base[:len(s.Base)-len("/api/v1")]) {
+		t.Errorf("%d %.300s", status, text)
+	}
+}
+
+// TestSandboxStarts: -json is one line, and the clock begins in the years that it can show.
+func TestSandboxStarts(t *testing.T) {
+	t.Parallel()
+	server, out := newTill(t).start("sandbox -json -now 1970-01-02")
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	if started := new(sandboxStarted); err != nil || json.Unmarshal(line, started) != nil || !strings.HasPrefix(started.Now.String(), "1970-01-02") {
+		t.Errorf("%s %v", line, err)
+	}
+	server.stop()
+	for _, year := range []string{"1969-12-31", "9991-01-01"} {
+		_, _, err := (&invocation{startAt: year}).sandboxInput()
+		if err == nil || !strings.Contains(err.Error(), "entre 1970 y 9990") {
+			t.Errorf("%s: %v", year, err)
+		}
 	}
 }
 

@@ -50,8 +50,11 @@ func (c *invocation) sandboxInput() (document []byte, now instant, err error) {
 		}
 	}
 	now, ok := parseMoment(c.startAt, zone, false)
-	if year := now.time().Year(); !ok || year < 1972 || year > 9000 {
+	if !ok {
 		return nil, 0, usageErrorf("-now no es una fecha como 2026-11-24T10:00-06:00: %q", c.startAt)
+	}
+	if year := now.time().In(zone).Year(); year < 1970 || year > 9990 {
+		return nil, 0, usageErrorf("-now debe ser una fecha entre 1970 y 9990: %q", c.startAt)
 	}
 	return document, now, nil
 }
@@ -73,6 +76,7 @@ func runSandbox(ctx context.Context, c *invocation) error {
 		s.engine = served.api.engine
 		s.engine.keepsEvents = true
 		served.api.mode, served.api.more, served.api.enter = testMode, s.routes(), s.enter
+		served.api.references.own = referenceFrom(sandboxOpenAPI())
 		served.api.take(len(served.api.routes()) - len(served.api.more))
 		return s.open(ctx, c, document)
 	}
@@ -81,7 +85,13 @@ func runSandbox(ctx context.Context, c *invocation) error {
 		if err != nil {
 			return err
 		}
-		return c.print(started, started.tell)
+		if c.json { // a line, as what reads the output of a server goes on
+			e := json.NewEncoder(c.stdout)
+			e.SetEscapeHTML(false)
+			return e.Encode(started)
+		}
+		started.tell(c.stdout)
+		return nil
 	})
 }
 
