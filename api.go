@@ -451,7 +451,7 @@ func (a *api) isReady(r *request) action {
 			ready = a.canRead(context.WithoutCancel(r.Context()))
 			a.unready.Store(!ready)
 		}
-		if !ready || a.engine.store.refusing.Load() || a.engine.store.away.Load() || a.engine.store.apart.Load() {
+		if !ready || a.engine.store.refusing.Load() || a.engine.store.away.Load() {
 			return nil, newError(codeUnavailable).header("Retry-After", "1")
 		}
 		if !a.engine.clock.isSafe() {

@@ -26,7 +26,7 @@ type watchedStore struct {
 	begun, ended atomic.Uint64  // how many such updates, whatever their outcome
 	refusing     atomic.Bool    // whether the store took no write when it was last asked to
 	away         atomic.Bool    // whether it did not answer the last keepUp
-	apart        atomic.Bool    // whether its clock and the machine's were apart then
+	apart        atomic.Bool    // whether its clock and the machine's were apart then, which was told
 	checkSchema  func(Tx) error // returns an error if its schema is another one by now; nil: it cannot be
 	checked      atomic.Uint64  // keys.others when a commit last proved that checkSchema had nothing to say
 	keys         keyIndex
@@ -80,8 +80,10 @@ func (s *watchedStore) catchUp(ctx context.Context, parts ...int32) (context.Con
 	return s.shared.catchUp(ctx, parts...)
 }
 
-// mostApart is how far the store's clock and the machine's may be apart. Servers that are further
-// apart than that disagree about what has expired, and on which day something happened.
+// mostApart is how far the store's clock and the machine's may be apart before the log says so. Servers
+// that are further apart than that disagree about what has just expired, and on which day something
+// happened. Up to clockSlack that refuses nothing (contract §11), so that it takes no server away either:
+// of those that agree with each other and not with the database, none would be left.
 const mostApart = time.Second
 
 // keepUpTime is how long the store may take to answer keepUp. A busy one takes a second.

@@ -58,6 +58,9 @@ type engine struct {
 // newEngineBy makes an engine that takes the time from c.
 func newEngineBy(c *wallClock, s Store, newSeed func() seed) *engine {
 	w := watch(s)
+	if w.shared != nil && !c.movable {
+		c.ahead = w.shared.clockAhead
+	}
 	return &engine{store: w, clock: c, seed: newSeed, slices: &w.slices, sizes: usualSizes(), migrations: theMigrations(), sessionLimits: usualSessionLimits(), handouts: make(chan struct{}, 1), log: slog.New(slog.DiscardHandler)}
 }
 

@@ -16,6 +16,7 @@ import (
 //	ahead   since it was last found right it has run an hour more than the clock
 //	        that also counts sleep; where that cannot be told (at the start, or
 //	        without such a clock), more than 45 days after latest
+//	either  more than an hour from the clock of a database that servers share
 //	safe    neither; or the kernel says that it is synchronized, and it is not
 //	        behind latest
 //
@@ -52,6 +53,8 @@ type clockFacts struct {
 	latest instant // 0: none
 	born   instant // the program's own date
 
+	ahead time.Duration // of wall, at the least, is the store's clock; < 0: behind
+
 	// Since the clock was last found right, if compared: how long it has run, and how
 	// much time has passed by the clock that also counts sleep.
 	compared    bool
@@ -60,9 +63,9 @@ type clockFacts struct {
 
 func (f clockFacts) judge() verdict {
 	switch {
-	case f.wall < f.born, f.latest != 0 && f.wall < f.latest.add(-clockSlack):
+	case f.wall < f.born, f.latest != 0 && f.wall < f.latest.add(-clockSlack), f.ahead > clockSlack:
 		return clockBehind
-	case f.compared && f.ran > f.passed+clockSlack:
+	case f.ahead < -clockSlack, f.compared && f.ran > f.passed+clockSlack:
 		return clockAhead
 	case !f.compared && f.latest != 0 && f.wall > f.latest.add(longestClose):
 		return clockAhead
@@ -107,9 +110,10 @@ func (systemClock) synchronized() (yes, known bool) { return host.Synchronized()
 // lock unless a look at the clock is due.
 type wallClock struct {
 	machine machine
-	trusted bool              // whatever the machine says is right
-	movable bool              // a sandbox's: it jumps while requests are under way
-	changed func(*clockState) // called when the verdict changes, unless nil
+	trusted bool                 // whatever the machine says is right
+	movable bool                 // a sandbox's: it jumps while requests are under way
+	changed func(*clockState)    // called when the verdict changes, unless nil
+	ahead   func() time.Duration // clockAhead of a sharedStore; nil: the store has no clock
 
 	latest atomic.Int64 // instant
 	state  atomic.Pointer[clockState]
@@ -249,6 +253,9 @@ func (c *wallClock) judge(r reading) *clockState {
 	}
 	wall, latest := instantOf(r.wall), instant(c.latest.Load())
 	f := clockFacts{wall: wall, latest: latest, born: c.born}
+	if c.ahead != nil {
+		f.ahead = c.ahead()
+	}
 	if c.right != nil && evenAsleep {
 		f.compared, f.ran, f.passed = true, wall.sub(instantOf(c.right.wall)), s.since-c.right.since
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
@@ -72,6 +73,10 @@ func TestJudge(t *testing.T) {
 		{"a year that has passed", clockFacts{wall: at, latest: at - 365*day, compared: true, ran: 8760 * time.Hour, passed: 8760 * time.Hour}, clockSafe},
 		{"set back, but not behind the last write", clockFacts{wall: at, latest: at - 5*hour, compared: true, ran: 0, passed: 3 * time.Hour}, clockSafe},
 		{"behind, though it agrees with what has passed", clockFacts{wall: at, latest: at + 2*hour, compared: true}, clockBehind},
+		{"an hour behind a database", clockFacts{wall: at, latest: at, ahead: time.Hour}, clockSafe},
+		{"more than an hour behind it", clockFacts{wall: at, latest: at, ahead: time.Hour + 1}, clockBehind},
+		{"an hour ahead of it", clockFacts{wall: at, latest: at, ahead: -time.Hour}, clockSafe},
+		{"more than an hour ahead of it", clockFacts{wall: at, latest: at, ahead: -time.Hour - 1}, clockAhead},
 	} {
 		if got := c.facts.judge(); got != c.want {
 			t.Errorf("%s: it is %s, want %s", c.reason, got, c.want)
@@ -334,6 +339,44 @@ func TestTwoServers(t *testing.T) {
 	s.add(ana, "1", never)
 	_, err = give()
 	s.want(err, "clock_unsafe")
+}
+
+// TestReadyAsWrites: a server whose clock is not that of the database says of itself that it is ready
+// just where it writes: up to an hour, or if the kernel says that its clock is right.
+func TestReadyAsWrites(t *testing.T) {
+	t.Parallel()
+	s := newServers(t, setup{at: "2027-03-01T12:00:00Z"})[1]
+	store := s.engine.store.shared.(*memServer)
+	m := &testMachine{wall: s.clock.time()}
+	s.engine = newEngineBy(newWallClock(m), store, s.engine.seed)
+	s.ok(s.engine.open(t.Context()))
+	served := s.served()
+	for _, test := range []struct {
+		ahead  time.Duration
+		synced bool
+		safe   bool
+	}{
+		{0, false, true}, {90 * time.Second, false, true}, {-90 * time.Second, false, true}, {-time.Hour, false, true},
+		{61 * time.Minute, false, false}, {-61 * time.Minute, false, false}, {-61 * time.Minute, true, true}, {0, false, true},
+	} {
+		store.ahead.Store(int64(test.ahead))
+		m.synced = test.synced
+		m.pass(time.Minute)
+		s.engine.store.keepUp(t.Context())
+		want := [2]int{http.StatusOK, http.StatusCreated}
+		if !test.safe {
+			want = [2]int{http.StatusServiceUnavailable, http.StatusServiceUnavailable}
+		}
+		ready, wrote := served.get("/readyz"), served.post("/api/v1/customers", "", fmt.Sprintf(`{"email":"c%d@example.com"}`, m.up/time.Minute))
+		if got := [2]int{ready.Code, wrote.Code}; got != want {
+			t.Errorf("%v ahead: ready and a write: %d, want %d: %s, %s", test.ahead, got, want, ready.Body, wrote.Body)
+		}
+		for _, w := range []*httptest.ResponseRecorder{ready, wrote} {
+			if !test.safe && !strings.Contains(w.Body.String(), `"clock_unsafe"`) {
+				t.Errorf("%v ahead: %s", test.ahead, w.Body)
+			}
+		}
+	}
 }
 
 // TestUnsafeWaits checks that no background task writes while the clock is unsafe, and
