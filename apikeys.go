@@ -197,6 +197,7 @@ func runKeyRotate(ctx context.Context, c *invocation) error {
 }
 
 func runKeyList(ctx context.Context, c *invocation) error {
+	c.onlyReads()
 	return c.withOrg(ctx, func(call adminCaller, org string) error {
 		var out []listedKey
 		if err := call(ctx, "key/list", orgRequest{org}, &out); err != nil {

@@ -56,6 +56,9 @@ func runApply(ctx context.Context, c *invocation) error {
 	if !isJSON {
 		return &documentError{problems}
 	}
+	if c.dryRun {
+		c.onlyReads()
+	}
 	err = c.withAdmin(ctx, len(problems) == 0, func(call adminCaller) error {
 		var out applied
 		if err := call(ctx, "apply", applyRequest{raw, c.dryRun}, &out); err != nil {
@@ -122,6 +125,7 @@ func runExport(ctx context.Context, c *invocation) error {
 	if c.given["version"] && c.version == 0 {
 		return &usageError{"-version debe ser mayor a 0"}
 	}
+	c.onlyReads()
 	return c.withOrg(ctx, func(call adminCaller, org string) error {
 		var out json.RawMessage
 		if err := call(ctx, "export", documentRequest{org, c.version}, &out); err != nil {
@@ -244,6 +248,7 @@ func runBackup(ctx context.Context, c *invocation) error {
 	if _, used := overSocket(path); used {
 		return inUseErrorf("%s: un servidor lo tiene abierto: no se reemplaza", path)
 	}
+	c.onlyReads()
 	return c.withAdmin(ctx, false, func(call adminCaller) error {
 		var out backedUp
 		err := c.telling(ctx, "copiando", func(ctx context.Context) error { return call(ctx, "backup", backupRequest{File: path}, &out) })
@@ -307,6 +312,7 @@ func runAudit(ctx context.Context, c *invocation) error {
 	if c.limit <= 0 {
 		return &usageError{"-limit debe ser mayor a 0"}
 	}
+	c.onlyReads()
 	return c.withOrg(ctx, func(call adminCaller, org string) error {
 		out := auditPage{Data: []auditShape{}}
 		in := c.audit
@@ -392,7 +398,10 @@ func runVersion(_ context.Context, c *invocation) error {
 	return c.print(b, func(w io.Writer) { fmt.Fprintln(w, b) })
 }
 
-func runClock(ctx context.Context, c *invocation) error { return c.reportClock(ctx, "clock") }
+func runClock(ctx context.Context, c *invocation) error {
+	c.onlyReads()
+	return c.reportClock(ctx, "clock")
+}
 
 func runClockAccept(ctx context.Context, c *invocation) error {
 	return c.reportClock(ctx, "clock/accept")

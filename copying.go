@@ -108,6 +108,7 @@ func (d *copied) toFile(ctx context.Context, from, to *invocation) error {
 	if _, err := os.Lstat(to.db); !errors.Is(err, fs.ErrNotExist) {
 		return to.ofFile(disk.ErrExists)
 	}
+	from.readOnly = true
 	return from.withWhole(ctx, true, func(source openedStore) error {
 		if err := refuseMarked(ctx, source, from.dbName()); err != nil {
 			return err

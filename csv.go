@@ -151,7 +151,7 @@ func (c *invocation) onCopy(ctx context.Context, fn func(*invocation) error) (er
 		return err
 	}
 	original := *c
-	original.readOnly = isDatabase(c.db) // which may be read beside a server
+	original.onlyReads()
 	err = original.withAdmin(ctx, false, func(call adminCaller) error {
 		return call(ctx, "backup", backupRequest{File: path, Scratch: true}, new(backedUp))
 	})

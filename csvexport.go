@@ -14,6 +14,7 @@ import (
 
 func exportCommand(kind string) func(context.Context, *invocation) error {
 	return func(ctx context.Context, c *invocation) error {
+		c.onlyReads()
 		return c.withOrg(ctx, func(call adminCaller, org string) error {
 			form := csvForm{raw: c.raw, separator: c.separator}
 			return form.write(ctx, call, exportRequest{Org: org, Kind: kind, Full: c.full, Segment: c.segment}, c.stdout)

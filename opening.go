@@ -39,6 +39,10 @@ func (c *invocation) withAdmin(ctx context.Context, mayCreate bool, fn func(admi
 	return errors.Join(fn(direct), store.Close())
 }
 
+// onlyReads is for a command that writes nothing, but for an entry of the audit log where it can: a database
+// may then be a standby, or the user one who may only read. A file is opened as it is for others.
+func (c *invocation) onlyReads() { c.readOnly = c.readOnly || isDatabase(c.db) }
+
 // onlyOrg returns the organization of -org, or the only one in the file.
 func (c *invocation) onlyOrg(ctx context.Context, call adminCaller) (string, error) {
 	if c.org != "" {

@@ -333,6 +333,8 @@ func databaseError(err error) error {
 		return nil
 	case errors.Is(err, postgres.ErrClosed):
 		return errClosed
+	case errors.Is(err, postgres.ErrReadOnly):
+		return &backendError{errReadOnly, errDatabaseReadOnly}
 	case errors.Is(err, postgres.ErrForbidden):
 		return errDatabaseForbidden
 	case errors.Is(err, postgres.ErrUnknown):

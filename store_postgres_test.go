@@ -14,6 +14,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -163,6 +164,59 @@ func TestPostgresCopy(t *testing.T) {
 	}
 	if strings.Contains(server.log.String(), "sello_test_") || !strings.Contains(server.log.String(), mustName(t, address)) {
 		t.Errorf("the log has the address, or not its name: %s", server.log)
+	}
+}
+
+// TestPostgresReaders: where nothing can be written, on a standby, as a user who may only read and in
+// a session that is to be so, commands that read do all that they do, and say what the audit log was
+// not told. The others say why not.
+func TestPostgresReaders(t *testing.T) {
+	t.Parallel()
+	cluster := pgtest.Start(t)
+	s := newTill(t)
+	s.env["SELLO_DB"] = cluster.DSN()
+	document := s.file("luna.json", string(demoDocument))
+	s.ok("apply " + document)
+	customers := s.file("c.csv", "email,points\na@example.com,5\n")
+	s.ok("import customers " + customers)
+	key := strings.Fields(s.ok("key list"))
+	cluster.Exec("CREATE ROLE reader LOGIN PASSWORD 'reader'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+	reader, err := url.Parse(cluster.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader.User = url.UserPassword("reader", "reader")
+	const readOnly, forbidden = "la base de datos no admite escrituras", "le falta permiso"
+	for name, test := range map[string]struct{ address, why string }{
+		"reader":   {reader.String(), forbidden},
+		"standby":  {cluster.Standby(t, false).DSN(), readOnly},
+		"readOnly": {cluster.DSN() + "&default_transaction_read_only=on", readOnly},
+	} {
+		s.env["SELLO_DB"] = test.address
+		backup := filepath.Join(s.dir, name+".db")
+		for _, line := range []string{"verify", "export", "export customers", "export sales", "export movements", "export redemptions", "audit", "key list",
+			"webhook list", "user list", "clock", "apply -dry-run " + document, "import customers -dry-run " + customers, "backup " + backup,
+			"copy -from " + test.address + " -to " + filepath.Join(s.dir, name+"-copy.db"), "verify -db " + backup} {
+			began := time.Now()
+			code, _, errs := s.run(line)
+			told := strings.HasPrefix(line, "export") || strings.HasPrefix(line, "backup")
+			if code != 0 || strings.Contains(errs, "not in the audit log") != told {
+				t.Errorf("%s: sello %s: exit %d: %s", name, line, code, errs)
+			}
+			if took := time.Since(began); took > 4*time.Second {
+				t.Errorf("%s: sello %s took %v", name, line, took)
+			}
+		}
+		if code, out, errs := s.run("doctor"); !strings.Contains(out, "reloj") || strings.Contains(out+errs, test.why) {
+			t.Errorf("%s: sello doctor: exit %d, %s%s", name, code, out, errs)
+		}
+		for _, line := range []string{"serve -addr 127.0.0.1:0", "apply " + document, "import customers " + customers, "key create -name x", "key revoke " + key[len(key)-1],
+			"user invite -email b@example.com -role owner -panel http://127.0.0.1", "user logout -all", "webhook replay crm -from 1", "clock accept", "migrate",
+			"copy -from " + backup + " -to " + test.address} {
+			if code, out, errs := s.run(line); code != 1 || !strings.Contains(errs, test.why) {
+				t.Errorf("%s: sello %s: exit %d: %s%s", name, line, code, out, errs)
+			}
+		}
 	}
 }
 

@@ -94,6 +94,7 @@ func (c *invocation) startFirst() string {
 }
 
 func runUserList(ctx context.Context, c *invocation) error {
+	c.onlyReads()
 	return c.withAdmin(ctx, false, func(call adminCaller) error {
 		var out []listedUser
 		if err := call(ctx, "user/list", struct{}{}, &out); err != nil {

@@ -26,6 +26,7 @@ func callWebhook[T any](ctx context.Context, c *invocation, operation string, sh
 }
 
 func runWebhookList(ctx context.Context, c *invocation) error {
+	c.onlyReads()
 	return c.withOrg(ctx, func(call adminCaller, org string) error {
 		var out []listedWebhook
 		if err := call(ctx, "webhook/list", orgRequest{org}, &out); err != nil {

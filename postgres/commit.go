@@ -139,6 +139,9 @@ func (db *DB) commit(w *work) error {
 				unknown, began = true, time.Now()
 			}
 		case again, elsewhere:
+			if db.onlyReads(err) {
+				return fmt.Errorf("%w: %w", ErrReadOnly, err)
+			}
 			db.free(err)
 		case refused:
 			if !unknown {

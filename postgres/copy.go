@@ -150,11 +150,17 @@ func (r *copyReader) Read(p []byte) (int, error) {
 	return r.buf.Read(p)
 }
 
-// Hold calls fn with a snapshot of the newest state, and lets nobody commit until it returns.
+// Hold calls fn with a snapshot of the newest state, and lets nobody commit until it returns. Of a DB that
+// only reads, where nothing can be locked or the user may not, it lets others commit.
 func (db *DB) Hold(ctx context.Context, fn func(*Snapshot) error) error {
 	s := &Snapshot{db: db, ctx: ctx, pool: &db.writers}
 	err := db.with(ctx, s.pool, func(c *conn) (keep bool, err error) {
-		if err := c.lock(); err != nil {
+		err = c.lock()
+		if db.onlyReads(err) || db.options.Standby && sqlState(err) == "42501" {
+			c.rollback()
+			_, err = c.trip().add(sqlLook).run()
+		}
+		if err != nil {
 			c.rollback()
 			return false, err
 		}

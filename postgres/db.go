@@ -21,8 +21,8 @@ type Options struct {
 	Fewer    Fewer         // told that the database gives fewer; nil: nobody is
 	Values   int           // bytes of values that are kept; 0 means 16 MiB
 	Parts    Partition     // nil means that all keys are of the common part
-	Create   bool          // make the tables if there are none, and look whether the user may write
-	Standby  bool          // only read, also from a server that takes no writes
+	Create   bool          // make the tables if there are none
+	Standby  bool          // only read, also from a server that takes no writes, or as who may not write: a commit is an ErrReadOnly there
 	Name     string        // application_name, if the connection string has none
 	Patience time.Duration // how long to try while the database does not answer; 0 means 5 s
 	Trip     time.Duration // how long one message and its answer may take; 0 means 10 s
@@ -154,6 +154,9 @@ func (db *DB) with(ctx context.Context, p *pool, use func(*conn) (keep bool, err
 		case unprepared:
 			db.unprepared.Store(true)
 		case redial, elsewhere, again:
+			if db.onlyReads(err) {
+				return fmt.Errorf("%w: %w", ErrReadOnly, err)
+			}
 			db.free(err)
 			if time.Since(began) > db.patience {
 				return fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -169,6 +172,9 @@ func (db *DB) with(ctx context.Context, p *pool, use func(*conn) (keep bool, err
 		}
 	}
 }
+
+// onlyReads reports whether err says that the server takes no writes, to who does not ask for another one.
+func (db *DB) onlyReads(err error) bool { return db.options.Standby && outcomeOf(err) == elsewhere }
 
 // free is for an err which says that something was locked for long. It ends the sessions that have
 // locked a row of the log, or all of it, or a lease, and have waited for 5 seconds for the rest of

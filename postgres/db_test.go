@@ -815,7 +815,7 @@ func TestOpenErrors(t *testing.T) {
 			t.Errorf("%s: it took %v", test.dsn, took)
 		}
 	}
-	reader, err := Open(t.Context(), with(t, cluster.DSN(), func(u *url.URL) { u.User = url.UserPassword("reader", "secret") }), Options{})
+	reader, err := Open(t.Context(), with(t, cluster.DSN(), func(u *url.URL) { u.User = url.UserPassword("reader", "secret") }), Options{Standby: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -835,7 +835,7 @@ func TestOpenErrors(t *testing.T) {
 	hba := cluster.Query("SHOW hba_file")
 	cluster.Exec("COPY (SELECT 'local all all trust' UNION ALL SELECT 'host all postgres samehost scram-sha-256') TO '" + hba + "'; SELECT pg_reload_conf()")
 	for i := range 200 { // until it has reloaded
-		if db, e := Open(t.Context(), with(t, cluster.DSN(), func(u *url.URL) { u.User = url.UserPassword("reader", "secret") }), Options{}); e == nil {
+		if db, e := Open(t.Context(), with(t, cluster.DSN(), func(u *url.URL) { u.User = url.UserPassword("reader", "secret") }), Options{Standby: true}); e == nil {
 			db.Close()
 		} else if errors.Is(e, ErrNotLetIn) {
 			break

@@ -186,13 +186,27 @@ func TestStandbyAsked(t *testing.T) {
 	if _, err := Open(t.Context(), standby.DSN(), Options{Create: true}); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("a server on a standby: %v", err)
 	}
-	read := func(options Options) (value string, err error) {
-		options.Patience = 50 * time.Millisecond
-		db, err := Open(t.Context(), standby.DSN(), options)
+	if _, err := Open(t.Context(), standby.DSN(), Options{}); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("a command that writes, on a standby: %v", err)
+	}
+	read := func(command bool) (value string, err error) {
+		db, err := Open(t.Context(), standby.DSN(), Options{Standby: true, Patience: 50 * time.Millisecond})
 		if err != nil {
 			return "", err
 		}
 		defer db.Close()
+		db.options.Standby = command
+		if _, err := db.TakeLease(t.Context(), "x"); command != errors.Is(err, ErrReadOnly) || err == nil {
+			t.Errorf("a lease there: %v", err)
+		}
+		if turn, e := db.Begin(nil); command && e == nil {
+			if err := turn.Commit(changes("a", "2"), Commit{}); !errors.Is(err, ErrReadOnly) {
+				t.Errorf("a commit there: %v", err)
+			}
+			turn.Close()
+		} else if command {
+			t.Error(e)
+		}
 		err = db.View(t.Context(), func(s *State) error {
 			b, _, err := s.Get([]byte("a"))
 			value = string(b)
@@ -200,10 +214,10 @@ func TestStandbyAsked(t *testing.T) {
 		})
 		return value, err
 	}
-	if value, err := read(Options{}); !errors.Is(err, ErrUnavailable) || value != "" {
+	if value, err := read(false); !errors.Is(err, ErrUnavailable) || value != "" {
 		t.Errorf("a server whose database is a standby now reads %q, %v", value, err)
 	}
-	if value, err := read(Options{Standby: true}); value != "1" || err != nil {
+	if value, err := read(true); value != "1" || err != nil {
 		t.Errorf("a command reads %q, %v", value, err)
 	}
 }

@@ -90,9 +90,9 @@ func (db *DB) noTables(ctx context.Context) error {
 	return cmp.Or(openError(err), error(ErrNoTables))
 }
 
-// checkRights fails unless the user may write, if this is to be a server.
+// checkRights fails unless the user may write here, or need not.
 func (db *DB) checkRights(ctx context.Context) error {
-	if !db.options.Create {
+	if db.options.Standby {
 		return nil
 	}
 	return db.over(ctx, &db.writers, func(c *conn) error {
