@@ -124,12 +124,13 @@ func databaseName(address string) (name string, ok bool) {
 
 // databaseFigures are what a server tells of its use of a database.
 type databaseFigures struct {
-	won, lost       uint64 // turns
-	trips           uint64 // messages that were sent
-	gone            uint64 // how often commits were not there any more that were known
-	current         time.Time
-	ahead           time.Duration // as in sharedStore
-	conns, connsMax int
+	won, lost uint64 // turns
+	trips     uint64 // messages that were sent
+	gone      uint64 // how often commits were not there any more that were known
+	current   time.Time
+	ahead     time.Duration // as in sharedStore
+
+	conns, connsRoom, connsMax int // connections: in use, as many as the database lets there be, and -pg-conns
 }
 
 // A wholeStore is a database that everything can be put into, or read from, at once.

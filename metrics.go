@@ -132,7 +132,8 @@ func (m *meter) ofDatabase(s wholeStore) {
 	m.Gauge("sello_database_head_age_seconds", "How long ago it was last known what all servers have written.", func() float64 { return time.Since(now.current).Seconds() })
 	m.Gauge("sello_database_clock_ahead_seconds", "By how much, at the least, the database's clock is ahead of this machine's. Negative: behind.", func() float64 { return now.ahead.Seconds() })
 	m.Gauge("sello_database_connections_used", "Connections to the database in use.", func() float64 { return float64(now.conns) })
-	m.Gauge("sello_database_connections_max", "Connections to the database that may be in use: -pg-conns.", func() float64 { return float64(now.connsMax) })
+	m.Gauge("sello_database_connections_room", "Connections that the database lets this server have, as far as is known: fewer than the most if it has refused some.", func() float64 { return float64(now.connsRoom) })
+	m.Gauge("sello_database_connections_max", "Connections to the database that there may be at most: -pg-conns.", func() float64 { return float64(now.connsMax) })
 }
 
 // ofTime registers the clock, and how late the sweep is.

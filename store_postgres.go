@@ -126,7 +126,7 @@ func (s *postgresStore) leased(ctx context.Context, prefix string) (bool, error)
 
 func (s *postgresStore) figures() databaseFigures {
 	f := s.db.Stats()
-	return databaseFigures{f.Won, f.Lost, f.Trips, f.Gone, f.Current, f.Ahead, f.Conns, f.MaxConns}
+	return databaseFigures{f.Won, f.Lost, f.Trips, f.Gone, f.Current, f.Ahead, f.Conns, f.RoomConns, f.MaxConns}
 }
 
 func (s *postgresStore) giveUp(err error) { s.queue.fail(err) }

@@ -443,7 +443,7 @@ func TestPostgresRetries(t *testing.T) {
 	m := newMeter()
 	m.ofDatabase(f.stores[1].(*postgresStore))
 	got := figuresOf(t, string(m.Text()))
-	for _, series := range []string{`turns_total{result="won"}`, `turns_total{result="lost"}`, "reruns_total", "trips_total", "head_age_seconds", "connections_max"} {
+	for _, series := range []string{`turns_total{result="won"}`, `turns_total{result="lost"}`, "reruns_total", "trips_total", "head_age_seconds", "connections_max", "connections_room"} {
 		if got["sello_database_"+series] <= 0 {
 			t.Errorf("%s is %v", series, got["sello_database_"+series])
 		}
@@ -458,6 +458,51 @@ func TestPostgresRetries(t *testing.T) {
 	}
 	if ahead := got["sello_database_clock_ahead_seconds"]; ahead != 0 {
 		t.Errorf("a database on this machine is ahead of it by %v", ahead)
+	}
+}
+
+// TestPostgresFewConnections: where the role may have 6 connections and the server would have 32, many
+// clients who read and add at once get no 503, and the figures tell how many the server does with.
+func TestPostgresFewConnections(t *testing.T) {
+	cluster := pgtest.Start(t)
+	cluster.Exec("CREATE ROLE few LOGIN PASSWORD 'few' CONNECTION LIMIT 6; CREATE SCHEMA few AUTHORIZATION few")
+	s := openPostgresWith(t, fmt.Sprintf("postgres://few:few@127.0.0.1:%d/postgres?sslmode=disable", cluster.Port()), postgres.Options{Conns: 32, Create: true})
+	f := newFloor(t, []Store{s})
+	k, err := f.admins[0].createKey(t.Context(), keyRequest{Org: "cafe-luna", Name: "x", RateLimit: 100_000})
+	f.ok(err)
+	room := func() (room, most float64) {
+		m := newMeter()
+		m.ofDatabase(s)
+		got := figuresOf(t, string(m.Text()))
+		if used := got["sello_database_connections_used"]; used > 6 {
+			t.Errorf("%v connections are used", used)
+		}
+		return got["sello_database_connections_room"], got["sello_database_connections_max"]
+	}
+	if room, most := room(); room != 32 || most != 32 {
+		t.Errorf("before anything was refused there is room for %v of %v", room, most)
+	}
+	var clients sync.WaitGroup
+	for i := range 64 {
+		clients.Go(func() {
+			code, body := f.send(0, k.Key, "POST", "/customers", "", fmt.Sprintf(`{"email":"ana%d@example.com"}`, i))
+			var ana struct{ ID string }
+			if err := json.Unmarshal([]byte(body), &ana); err != nil || code != http.StatusCreated {
+				t.Errorf("%d %s", code, body)
+				return
+			}
+			for range sized(20, 5) {
+				for _, r := range [][3]string{{"GET", "/points/customers/" + ana.ID + "/balance"}, {"GET", "/customers?limit=20&search=ana"}, {"POST", "/points/customers/" + ana.ID + "/add", `{"amount":1}`}} {
+					if code, body := f.send(0, k.Key, r[0], r[1], "", r[2]); code >= 300 {
+						t.Errorf("%s %s: %d %s", r[0], r[1], code, body)
+					}
+				}
+			}
+		})
+	}
+	clients.Wait()
+	if room, most := room(); room < 1 || room > 6 || most != 32 {
+		t.Errorf("a role that may have 6 connections: room for %v of %v", room, most)
 	}
 }
 

@@ -347,7 +347,8 @@ type Stats struct {
 	Current   time.Time     // when what is known of the log was last found to be all; zero: never
 	Ahead     time.Duration // by how much, at the least, the database's clock is ahead of this machine's; < 0: behind
 	Conns     int           // connections that are in use
-	MaxConns  int
+	RoomConns int           // how many there may be, as far as the database has said
+	MaxConns  int           // how many there may be at most: Options.Conns
 }
 
 // Stats returns the figures as of now.
@@ -356,7 +357,8 @@ func (db *DB) Stats() Stats {
 	s := db.chain.stats
 	db.chain.mu.RUnlock()
 	s.Trips = db.trips.Load()
-	s.Conns, s.MaxConns = db.conns.used(), db.conns.size
+	s.Conns, s.RoomConns = db.conns.used()
+	s.MaxConns = db.conns.size
 	return s
 }
 

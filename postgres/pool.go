@@ -79,11 +79,11 @@ func (s *conns) init(db *DB, size int) {
 	s.timer.Stop()
 }
 
-// used is how many connections somebody uses.
-func (s *conns) used() int {
+// used is how many connections somebody uses, and room how many there may be, as far as is known.
+func (s *conns) used() (used, room int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.open - len(s.idle)
+	return s.open - len(s.idle), s.room
 }
 
 // kept is how many connections are kept from readers. s is locked.
