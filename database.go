@@ -112,14 +112,26 @@ func shownWord(word string) string {
 // name of the database, without user, password and parameters. ok is false if the address
 // cannot be read for certain. So is one with @ after the hosts, or twice before: where a password has / or ?
 // unescaped, its beginning stands where a port does; where it has @, its end is taken for a host. And so
-// is one with parameters that no ? is before.
+// is one with parameters that no ? is before, or with a host of digits alone, which some systems take for a number
+// of four bytes.
 func databaseName(address string) (name string, ok bool) {
 	u, err := url.Parse(address)
 	if err != nil || strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") || strings.Count(address, "@") > 1 ||
-		databaseParameter.MatchString(u.Host+u.Path) {
+		databaseParameter.MatchString(u.Host+u.Path) || u.Hostname() != "" && strings.Trim(u.Hostname(), "0123456789") == "" {
 		return "", false
 	}
 	return "postgres://" + u.Host + u.EscapedPath(), true
+}
+
+// hasPassword reports whether the address of a database has one. Where that has @, and no host is after it,
+// its end stands where the host does: until a machine of that name is known, the host is not shown.
+func hasPassword(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.User == nil {
+		return err != nil
+	}
+	_, has := u.User.Password()
+	return has
 }
 
 // databaseFigures are what a server tells of its use of a database.

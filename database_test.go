@@ -17,6 +17,7 @@ func TestDatabaseName(t *testing.T) {
 		"postgres://db/sello": "postgres://db/sello",
 		"postgresql://ana:SECRETO@db:5432/sello?sslmode=require":     "postgres://db:5432/sello",
 		"postgres://ana:SECRETO@a:5432,b:5433/sello":                 "postgres://a:5432,b:5433/sello",
+		"postgres://ana:SEC@1234/sello":                              "",
 		"postgres://ana:SEC@RETO@db/sello":                           "",
 		"postgres://ana:SEC%40RETO@[::1]:5432/sello":                 "postgres://[::1]:5432/sello",
 		"postgres:///sello?host=/run/postgresql&password=SECRETO":    "postgres:///sello",
@@ -49,7 +50,7 @@ func TestDatabaseRefused(t *testing.T) {
 	s.env["SELLO_DB"] = "postgres://ana:SECRETO@db:5432/sello"
 	document, customers := s.file("luna.json", string(demoDocument)), s.file("c.csv", "email,phoneNumber\nana@example.com,\n")
 	before := s.contents()
-	const without = "postgres://db:5432/sello: este sello no trae PostgreSQL: go build -tags postgres . "
+	const without = "postgres://…: este sello no trae PostgreSQL: go build -tags postgres . "
 	for line, want := range map[string]string{
 		"serve": without, "demo": without, "apply " + document: without, "apply -dry-run " + document: without, "export": without,
 		"import customers " + customers: without, "import customers -dry-run " + customers: without, "export sales": without,

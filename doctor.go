@@ -86,6 +86,7 @@ func runDoctor(ctx context.Context, c *invocation) error {
 		if _, wrong := errors.AsType[*usageError](err); wrong {
 			return err
 		}
+		d.file = c.fullPath() // which a host that is not found is not part of
 		d.unreadable(err)
 	}
 	if !d.database { // PostgreSQL sees to its own disk and backups

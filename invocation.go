@@ -117,11 +117,12 @@ type invocation struct {
 	audit        auditRequest
 	limit        int // entries of the audit log
 
-	made     string // path of the data file, if the command made it
-	readOnly bool   // write nothing to the file, nor beside it
-	noCopy   bool   // migrate without a copy of the file
-	migrates bool   // migrate a database too
-	memSize  int    // size of the memtables, as in disk.Options
+	made        string // path of the data file, if the command made it
+	hostUnknown bool   // nobody has found the host of -db
+	readOnly    bool   // write nothing to the file, nor beside it
+	noCopy      bool   // migrate without a copy of the file
+	migrates    bool   // migrate a database too
+	memSize     int    // size of the memtables, as in disk.Options
 }
 
 // parse parses flags, which may stand before, between or after the arguments. A
@@ -255,6 +256,9 @@ func (c *invocation) dbFlag() {
 func (c *invocation) dbName() string {
 	if !isDatabase(c.db) {
 		return c.db
+	}
+	if c.hostUnknown && hasPassword(c.db) {
+		return "postgres://…"
 	}
 	name, _ := databaseName(c.db) // checkDatabase has refused what has none
 	return name

@@ -97,6 +97,7 @@ func (c *invocation) openStore(ctx context.Context, opts disk.Options, log *slog
 	store, err := openPostgres(ctx, c.db, databaseOptions{
 		mustExist: opts.MustExist, readOnly: opts.ReadOnly, dense: opts.Dense, log: log, conns: c.pgConns, committed: opts.Committed, setting: isSetting[string], schema: string(tableVersion.fixed()), parts: partition{},
 	})
+	c.hostUnknown = errors.Is(err, errNoPostgres) || errors.Is(err, errDatabaseNoHost)
 	if errors.Is(err, errNoPostgres) {
 		err = usageErrorf("%s: este sello no trae PostgreSQL: go build -tags postgres . en el directorio del código hace uno que sí", c.dbName())
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"iter"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -305,6 +306,9 @@ var databaseFaults = []struct{ from, to error }{
 func openingError(err error) error {
 	if file, is := errors.AsType[*fs.PathError](err); is {
 		return fmt.Errorf("%w: %s", errDatabaseFile, file.Path)
+	}
+	if _, is := errors.AsType[*net.DNSError](err); is { // also if that may pass: nobody has found the host
+		return errDatabaseNoHost
 	}
 	if name := postgres.Parameter(err); name != "" && errors.Is(err, postgres.ErrParameter) {
 		return fmt.Errorf("%w: %s", errDatabaseParameter, name)

@@ -167,6 +167,28 @@ func TestPostgresCopy(t *testing.T) {
 	}
 }
 
+// TestPostgresUnknownHost: where an address has a password and its host is not found, that may be the
+// password's end, and no command shows it.
+func TestPostgresUnknownHost(t *testing.T) {
+	t.Parallel()
+	s := newTill(t)
+	for _, end := range []string{"/db", "", ":5432/db"} {
+		address := "postgres://ana:p@ss.invalid" + end
+		for _, line := range []string{"verify -db " + address, "key list -db " + address, "doctor -db " + address, "serve -addr 127.0.0.1:0 -db " + address,
+			"copy -to " + s.dir + "/x.db -from " + address, "copy -from " + s.dir + "/x.db -to " + address} {
+			if code, out, errs := s.run(line); code == 0 || strings.Contains(out+errs, "ss.invalid") {
+				t.Errorf("sello %s: exit %d, %s%s", line, code, out, errs)
+			}
+		}
+	}
+	if _, _, errs := s.run("verify -db postgres://ana:p@ss.invalid/db"); !strings.Contains(errs, "postgres://…: no se encuentra ninguna máquina") {
+		t.Errorf("with a password: %s", errs)
+	}
+	if _, _, errs := s.run("verify -db postgres://ana@typo.invalid/db"); !strings.Contains(errs, "postgres://typo.invalid/db: no se encuentra") {
+		t.Errorf("without a password: %s", errs)
+	}
+}
+
 // TestPostgresReaders: where nothing can be written, on a standby, as a user who may only read and in
 // a session that is to be so, commands that read do all that they do, and say what the audit log was
 // not told. The others say why not.

@@ -380,7 +380,7 @@ var databaseWords = []wording{
 	{errDatabaseParameter, "PostgreSQL no conoce un parámetro de la dirección, o no admite su valor: corrígelo después del signo ?"},
 	{errDatabaseNoSchema, "no existe ningún esquema de search_path: créalo con CREATE SCHEMA, o corrige el nombre"},
 	{errDatabaseNotLetIn, "pg_hba.conf de PostgreSQL no deja entrar a ese usuario desde esta máquina: añade ahí una línea, o usa sslmode=require si solo admite TLS"},
-	{errDatabaseNoHost, "no hay ninguna máquina con ese nombre; si la contraseña tiene @ : / ? #, se escriben %40 %3A %2F %3F %23"},
+	{errDatabaseNoHost, "no se encuentra ninguna máquina con ese nombre; si la contraseña tiene @ : / ? #, se escriben %40 %3A %2F %3F %23"},
 	{errDatabaseMissing, "en ese servidor no hay una base de datos con ese nombre: créala con CREATE DATABASE, o corrige el nombre"},
 	{errDatabaseForbidden, "a ese usuario le falta permiso para hacer las tablas de sello, o para usarlas"},
 	{errDatabaseOld, "es un servidor anterior a PostgreSQL 15"},
