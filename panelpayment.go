@@ -4,8 +4,9 @@ import "slices"
 
 // Paying with points in the panel: the till's control, and in words what a payment was.
 
-// payMember is `pay` of a sale. A box has the points that it shows as its value; another number can
-// be typed, and a button has the number that it says.
+// payMember is `pay` of a sale: a box asks for as many points as the sale can take, which it
+// settles itself, and a number that is typed for so many. A button overrules a number that was too
+// large.
 var payMember = formMember{name: "pay", kind: madeMember, make: paying}
 
 const (
@@ -13,56 +14,32 @@ const (
 	payInstead = "pay.instead"
 )
 
-// paying makes `pay` of the points that the control showed, or that were typed. To pay with points
-// is to redeem them.
+// paying makes `pay` of what was chosen. To pay with points is to redeem them.
 func paying(v *panelRequest, name string) (literal string) {
-	box, typed, instead := v.typedText(name), trimBlanks(v.typedText(payTyped)), v.typedText(payInstead)
+	typed := trimBlanks(v.typedText(payTyped))
 	switch {
-	case instead != "":
-		literal = numberOrText(instead)
-	case box == "" && typed == "":
-		return ""
-	case box == "": // did they mean to pay?
-		v.faults = append(v.faults, newError(codeRequired).on(payTyped))
-		return ""
+	case v.typedText(payInstead) != "" || typed == "" && v.typedText(name) != "":
+		literal = string(appendObject(nil, object{{"max", "true"}}))
 	case typed != "":
-		literal = v.amount(payTyped, typed)
+		literal = string(appendObject(nil, object{{"points", v.amount(payTyped, typed)}}))
 	default:
-		literal = numberOrText(box)
+		return ""
 	}
 	if err := v.mayAll("rewards:write"); err != nil {
 		v.faults = append(v.faults, publicError(err))
 	}
-	return string(appendObject(nil, object{{"points", literal}}))
-}
-
-// numberOrText is the literal of what a control has as its value: a number, unless somebody changed
-// it.
-func numberOrText(value string) string {
-	if _, err := parseDecimal(value); err != nil {
-		return string(appendJSONString(nil, value))
-	}
-	return value
+	return literal
 }
 
 // A payOffer is points that can pay, and what they are worth; without points there are none.
 type payOffer struct{ Points, Amount decimal }
 
-// payOffers are what points of a customer's own program can pay: of any purchase, and of the one
-// that was typed, if it is too small for what was to pay for it.
-func (v *panelRequest) payOffers(t *txn, c *customerDetail) (most, instead payOffer) {
+// payOffer is what points of a customer's own program can pay of a purchase at most. Its amount and
+// its items may leave less.
+func (v *panelRequest) payOffer(t *txn, c *customerDetail) payOffer {
 	terms, ok := t.cfg.payTerms(t.cfg.program(c.LoyaltyProgramID))
 	if !ok || c.Status != statusActive || v.mayAll("rewards:write") != nil {
-		return most, instead
-	}
-	offer := func(total decimal) payOffer {
-		n := terms.most(total, max(c.Balance, 0))
-		return payOffer{n, terms.worth(n)}
-	}
-	most = offer(maxDecimal)
-	if slices.ContainsFunc(v.faults, func(e *apiError) bool { return e.code == codePointsPaymentTooLarge }) {
-		total, _ := v.typed("totalAmount")
-		instead = offer(total)
+		return payOffer{}
 	}
 	if v.typedText(payTyped) != "" { // the fault is beside what was typed
 		for i, e := range v.faults {
@@ -71,19 +48,24 @@ func (v *panelRequest) payOffers(t *txn, c *customerDetail) (most, instead payOf
 			}
 		}
 	}
-	return most, instead
+	n := terms.most(maxDecimal, max(c.Balance, 0))
+	return payOffer{n, terms.worth(n)}
+}
+
+// payTooMuch reports whether fewer points than those that were typed can pay.
+func (v *panelRequest) payTooMuch() bool {
+	return slices.ContainsFunc(v.faults, func(e *apiError) bool {
+		most, _ := e.context["maxPoints"].(decimal)
+		return e.code == codePointsPaymentTooLarge && most > 0
+	})
 }
 
 // What templates ask for.
 
-// PayWords are the words of an offer: "Usar 170 Lunas (17.00 MXN)".
-func (f *pageData) PayWords(o payOffer, unit string) string {
-	return f.T("payment.use", f.Points(o.Points, unit), f.MoneyWithCode(o.Amount))
-}
-
-// PayBox is the box that pays as many points as it says.
+// PayBox is the box that pays with as many points as can.
 func (f *pageData) PayBox(o payOffer, unit string) boxView {
-	return boxView{ID: controlID(payMember.name), Name: payMember.name, Value: o.Points.String(), Label: f.PayWords(o, unit), Checked: f.checked(payMember.name, false)}
+	hint := f.T("payment.upto", f.Points(o.Points, unit), f.MoneyWithCode(o.Amount))
+	return boxView{ID: controlID(payMember.name), Name: payMember.name, Value: "max", Label: f.T("payment.use"), Hint: hint, Checked: f.checked(payMember.name, false)}
 }
 
 // PaidUnit is the currency of a payment's points.
@@ -133,14 +115,16 @@ func (f *pageData) MovementName(m movementShape) string {
 }
 
 var paymentTexts = panelTexts{
-	"payment.use":               {"Usar %s (%s)", "Use %s (%s)"},
+	"payment.use":               {"Usar puntos: lo más que se pueda", "Use points: as many as possible"},
+	"payment.upto":              {"Hasta %s (%s)", "Up to %s (%s)"},
+	"payment.most":              {"Usar lo más que se pueda", "Use as many as possible"},
+	"payment.unused":            {"No se usaron puntos.", "No points were used."},
 	"till.pay.fewer":            {"Usar menos puntos", "Use fewer points"},
 	"sale.pay.points":           {"Otra cantidad", "Another number"},
-	"error.required.pay.points": {"Marca la casilla para pagar con puntos, o deja este campo en blanco", "Check the box to pay with points, or leave this field blank"},
 	"field.pay":                 {"Pagar con puntos", "Paying with points"},
 	"payment.paid":              {"Pagó %s con %s.", "Paid %s with %s."},
 	"payment.held":              {"%s de una retención", "%s of a hold"},
-	"payment.due":               {"Por cobrar: %s", "To collect: %s"},
+	"payment.due":               {"Por cobrar", "To collect"},
 	"payment.back":              {"Vuelven %s %s a su saldo; entrega %s", "%s %s back on the balance; hand over %s"},
 	"payment.back.one":          {"Vuelve 1 %s a su saldo; entrega %s", "1 %s back on the balance; hand over %s"},
 	"payment.back.none":         {"Entrega %s", "Hand over %s"},

@@ -200,8 +200,8 @@ type tillCustomerView struct {
 	Later     []rewardShape
 	Movements []movementShape
 	Pay       payOffer
-	PayLess   payOffer // in place of what was too much for the purchase
-	Undone    string   // the page of the undone sale whose ticket was sent again; "": it was not
+	PayMost   bool   // in place of what was too much for the purchase
+	Undone    string // the page of the undone sale whose ticket was sent again; "": it was not
 }
 
 // manyRewards is how many rewards the till shows.
@@ -262,7 +262,7 @@ func tillCustomerPage(v *panelRequest) (any, fillFunc) {
 				view.Undone = item.Path
 			}
 		}
-		view.Pay, view.PayLess = v.payOffers(t, &view.Customer)
+		view.Pay, view.PayMost = v.payOffer(t, &view.Customer), v.payTooMuch()
 		all, err := resultOf[listShape[rewardShape]](t, rewards)
 		for _, r := range all.Data {
 			if *r.Available {
@@ -288,6 +288,7 @@ type tillSaleView struct {
 	Shares  []saleShareView
 	Known   bool // the form that led here registered nothing: it was there before
 	Fresh   bool // it has just registered this sale
+	Due     bool // the money of this purchase is to be collected now, and points can have paid a part
 }
 
 // A saleLink leads to a sale at the till.
@@ -346,6 +347,8 @@ func tillSalePage(v *panelRequest) (any, fillFunc) {
 		if err := view.cameBack(v, t); err != nil {
 			return err
 		}
+		_, pays := t.cfg.payTerms(t.cfg.program(view.Customer.LoyaltyProgramID))
+		view.Due = view.Fresh && view.State == "" && view.Sale.Type == typePurchase && (pays || view.Sale.Payment != nil)
 		view.Undo = view.Sale.Type == typePurchase && view.Left > 0 && view.State != "till.returned.whole" && v.member.role.may("transactions:return") != grantNone && v.guarded(t, "transactions:return", ownSale) == nil
 		return nil
 	}

@@ -637,13 +637,14 @@ func TestTillPays(t *testing.T) {
 	at := "/panel/caja/" + ana.String()
 	page := func(path string) string { return s.open(roleCashier, path).Body.String() }
 	sold := func(fields ...string) string { return s.led(roleCashier, at+"/venta", fields...) }
-	const offer = `name="pay" value="170"><span>Usar 170 Lunas (17.00 MXN)<`
+	const offer = `name="pay" value="max" aria-describedby="c-pay-hint"><span>Usar puntos: lo más que se pueda<span class="hint" id="c-pay-hint">Hasta 170 Lunas (17.00 MXN)<`
+	const due = `<p class="due">Por cobrar <strong>`
 	s.wants("before", page(at), offer, `name="pay.points" value=""`)
 	s.wants("fewer points than can be used", page("/panel/caja/"+luz.String()), `!name="pay`)
-	s.wants("without a payment", page(sold("totalAmount", "1")), "!Pagó", "!Por cobrar")
+	s.wants("without a payment", page(sold("totalAmount", "1")), "!Pagó", "No se usaron puntos", due+"1.00 MXN<")
 
-	first := sold("totalAmount", "350", "pay", "170")
-	s.wants("the figure that was shown", page(first), "✓ Venta de 350.00 MXN", "Pagó 17.00 MXN con 170 Lunas. Por cobrar: 333.00 MXN", "Saldo 33 Lunas")
+	first := sold("totalAmount", "350", "pay", "max")
+	s.wants("as many as possible", page(first), "✓ Venta de 350.00 MXN", "Pagó 17.00 MXN con 170 Lunas.", due+"333.00 MXN<", "Saldo 33 Lunas")
 	s.wants("nothing is left to use", page(at), `!name="pay`, "Pago de una compra", "−170 Lunas")
 	path, _, _ := strings.Cut(first, "?")
 	back := s.led(roleOwner, path+"/deshacer", "totalAmount", "350")
@@ -652,7 +653,7 @@ func TestTillPays(t *testing.T) {
 	s.wants("its return, looked up", page(backPath), `<div class="note plain" role="status"><b>Ya registrada el `, "Volvieron 170 Lunas a su saldo; se entregó 333.00 MXN", "!entrega ")
 	s.wants("the sale that was undone", page(path), "Pagó 17.00 MXN con 170 Lunas.", "!Por cobrar")
 	s.wants("after it", page(at), offer, "Pago devuelto")
-	s.wants("fewer", page(sold("totalAmount", "350", "pay", "170", "pay.points", "60")), "Pagó 6.00 MXN con 60 Lunas. Por cobrar: 344.00 MXN", "Saldo 144 Lunas")
+	s.wants("fewer", page(sold("totalAmount", "350", "pay.points", "60")), "Pagó 6.00 MXN con 60 Lunas.", due+"344.00 MXN<", "Saldo 144 Lunas")
 
 	n := ask(s.shop, (*txn).count).Sales
 	for _, test := range []struct {
@@ -660,18 +661,16 @@ func TestTillPays(t *testing.T) {
 		fields url.Values
 		texts  []string
 	}{
-		{"a small purchase", url.Values{"totalAmount": {"24"}, "pay": {"144"}},
-			[]string{`<a href="#c-pay">Los puntos pueden pagar de esta venta hasta 120 (12.00)`, `name="totalAmount" value="24"`, `name="pay" value="144" checked`, `name="pay.instead" value="120" data-busy="Guardando…">Usar 120 Lunas (12.00 MXN)<`}},
-		{"more than the customer has, too", url.Values{"totalAmount": {"1,000"}, "pay": {"144"}, "pay.points": {"9999"}},
-			[]string{`<a href="#c-pay-points">Los puntos pueden pagar`, `name="pay.points" value="9999"`, `name="pay.instead" value="144"`}},
-		{"more than the customer has", url.Values{"totalAmount": {"1,000"}, "pay": {"144"}, "pay.points": {"145"}}, []string{"Puntos que hacen falta: 145. Hay: 144.", "!pay.instead"}},
-		{"a tiny purchase", url.Values{"totalAmount": {"6"}, "pay": {"144"}}, []string{"Esta venta es muy pequeña para pagarla con puntos", "!pay.instead"}},
-		{"too few", url.Values{"totalAmount": {"60"}, "pay": {"144"}, "pay.points": {"49"}}, []string{`<a href="#c-pay-points">Para pagar con puntos hacen falta al menos 50`, "!pay.instead"}},
-		{"a number without its box", url.Values{"totalAmount": {"60"}, "pay.points": {"50"}}, []string{`<a href="#c-pay-points">Marca la casilla`, "!checked"}},
-		{"no number", url.Values{"totalAmount": {"60"}, "pay": {"144"}, "pay.points": {"todas"}}, []string{"Otra cantidad: debe ser un número"}},
-		{"none", url.Values{"totalAmount": {"60"}, "pay": {"144"}, "pay.points": {"0"}}, []string{"Otra cantidad: debe ser mayor que 0"}},
-		{"two readings", url.Values{"totalAmount": {"6000"}, "pay": {"144"}, "pay.points": {"1.440"}}, []string{`name="_reading" value="pay.points=1440"`}},
-		{"a box that somebody changed", url.Values{"totalAmount": {"60"}, "pay": {"<b>"}}, []string{"Otra cantidad: debe ser un número"}},
+		{"a small purchase", url.Values{"totalAmount": {"24"}, "pay.points": {"144"}},
+			[]string{`<a href="#c-pay-points">Los puntos pueden pagar de esta venta hasta 120 (12.00)`, `name="totalAmount" value="24"`, `name="pay.instead" value="max" data-busy="Guardando…">Usar lo más que se pueda<`}},
+		{"more than the customer has, too", url.Values{"totalAmount": {"1,000"}, "pay": {"max"}, "pay.points": {"9999"}},
+			[]string{`<a href="#c-pay-points">Los puntos pueden pagar`, `name="pay" value="max" checked`, `name="pay.points" value="9999"`, `name="pay.instead"`}},
+		{"more than the customer has", url.Values{"totalAmount": {"1,000"}, "pay.points": {"145"}}, []string{"Puntos que hacen falta: 145. Hay: 144.", "!pay.instead"}},
+		{"a tiny purchase", url.Values{"totalAmount": {"6"}, "pay.points": {"144"}}, []string{"Esta venta es muy pequeña para pagarla con puntos", "!pay.instead"}},
+		{"too few", url.Values{"totalAmount": {"60"}, "pay.points": {"49"}}, []string{`<a href="#c-pay-points">Para pagar con puntos hacen falta al menos 50`, "!pay.instead"}},
+		{"no number", url.Values{"totalAmount": {"60"}, "pay.points": {"todas"}}, []string{"Otra cantidad: debe ser un número"}},
+		{"none", url.Values{"totalAmount": {"60"}, "pay.points": {"0"}}, []string{"Otra cantidad: debe ser mayor que 0"}},
+		{"two readings", url.Values{"totalAmount": {"6000"}, "pay.points": {"1.440"}}, []string{`name="_reading" value="pay.points=1440"`}},
 	} {
 		w := s.post(roleCashier, at+"/venta", test.fields)
 		if w.Code < 400 || ask(s.shop, (*txn).count).Sales != n {
@@ -679,7 +678,7 @@ func TestTillPays(t *testing.T) {
 		}
 		s.wants(test.reason, w.Body.String(), test.texts...)
 	}
-	press := []string{"totalAmount", "24", "pay", "144", "pay.instead", "120", tokenField, s.panel.random()}
+	press := []string{"totalAmount", "24", "pay.points", "144", "pay.instead", "max", tokenField, s.panel.random()}
 	paid := sold(press...)
 	same(t, "the button, pressed twice", sold(press...), paid)
 	if got := ask(s.shop, (*txn).count).Sales; got != n+1 {
@@ -687,7 +686,8 @@ func TestTillPays(t *testing.T) {
 	}
 	twice := []string{"totalAmount", "24", tokenField, s.panel.random()}
 	same(t, "sent again by a page that now offers to pay", sold(append(twice, "pay.points", "")...), sold(twice...))
-	s.wants("the button", page(paid), "Pagó 12.00 MXN con 120 Lunas. Por cobrar: 12.00 MXN")
+	s.wants("the button", page(paid), "Pagó 12.00 MXN con 120 Lunas.", due+"12.00 MXN<")
+	s.wants("as many as possible of a tiny one: none", page(sold("totalAmount", "6", "pay", "max")), "No se usaron puntos", due+"6.00 MXN<")
 	s.shop.buy(luz, "100")
 	held := s.shop.hold(luz, "50", usualHold, "")
 	ofHold, err := s.shop.sell(newSale{Customer: luz, Total: dec("100"), Pay: &newPayment{Hold: &held}})
@@ -696,7 +696,7 @@ func TestTillPays(t *testing.T) {
 	s.wants("a customer whose hold was captured", page("/panel/caja/"+luz.String()), "Pago de una compra", "Liberación de una retención")
 	s.shop.verified()
 
-	v := &panelRequest{member: &member{role: roleViewer}, posted: object{{"pay", "170"}}}
+	v := &panelRequest{member: &member{role: roleViewer}, posted: object{{"pay", "max"}}}
 	if paying(v, "pay"); len(v.faults) != 1 || v.faults[0].code != codePermissionRequired {
 		t.Errorf("a role that may not redeem: %v", v.faults)
 	}
@@ -723,4 +723,16 @@ func TestTillPaymentExpired(t *testing.T) {
 		made, _, _ := strings.Cut(back, "?")
 		s.wants("its page", s.open(roleOwner, "/panel/ventas/"+madeAt(made)).Body.String(), "Puntos que volvieron", "Devuelto en dinero</dt><dd>40.00 MXN", strings.TrimSuffix(texts[1], "."))
 	}
+}
+
+// TestTillPaysRest: where a program excludes items, a sale pays with points what they leave.
+func TestTillPaysRest(t *testing.T) {
+	t.Parallel()
+	with := paySetup
+	with.program = strings.Replace(with.program, `"maxPercent":50`, `"excludeSkus":["RON"]`, 1)
+	s := newPanelShop(t, with)
+	ana := s.shop.customer("ana")
+	s.shop.buy(ana, "5000")
+	sold := s.led(roleCashier, "/panel/caja/"+ana.String()+"/venta", "totalAmount", "30", "pay", "max", "items[0].sku", "RON", "items[0].price", "20", "items[0].quantity", "1")
+	s.wants("its page", s.open(roleCashier, sold).Body.String(), "Pagó 10.00 MXN con 100 Lunas.", "Por cobrar <strong>20.00 MXN<")
 }
