@@ -415,6 +415,7 @@
 //	panelpayment.go      paying with points: the till's control, and in words what a payment was
 //	paneltilltoday.go    what a member did at the till today
 //	paneltillfind.go     the till's one field
+//	paneltillnext.go     who stands at the till, and what it offers next
 //	paneltill.go         the till
 //	panelstatement.go    a customer's balance on a day, and the statement of a month
 //	panelcustomers.go    customers

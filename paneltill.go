@@ -47,6 +47,8 @@ func tillForms() []panelForm {
 			handle: redeemReward, action: "redemption.created", forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/canje/" + id) }},
 		{path: customer + "/canje/{redemptionId}/uso", need: "rewards:write", from: customer + "/canje/{redemptionId}", members: []formMember{{name: "code"}},
 			handle: ofPath(useRedemption), action: "redemption.used", forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/canje/" + id) }},
+		{path: customer + "/canje/{redemptionId}/venta", need: "transactions:write", from: customer + "/canje/{redemptionId}", members: saleMembers, labels: "sale", handle: sellWithVoucher, action: "transaction.created",
+			forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/venta/" + id) }},
 		{path: customer + "/canje/{redemptionId}/deshacer", need: "redemptions:cancel", from: customer + "/canje/{redemptionId}", guard: ownRedemption,
 			handle: ofPath(cancelRedemption), forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/canje/" + id) }},
 		{path: customer + "/venta/{transactionId}/deshacer", need: "transactions:return", from: customer + "/venta/{transactionId}", guard: ownSale, members: undoMembers, labels: "sale",
@@ -139,73 +141,12 @@ func enrolPage(v *panelRequest) (any, fillFunc) {
 	return view, nil
 }
 
-// A TillHead is who stands at the till, as all of its screens show it.
-type TillHead struct {
-	Customer customerDetail
-	Contact  string
-	Program  string // the currency of the customer's own program
-	units    map[id]string
-	holds    []openHold // of all programs
-	held     map[id]decimal
-}
-
-// Unit is the currency of a program.
-func (h TillHead) Unit(program id) string { return h.units[program] }
-
-// Held is how many points of a program are set aside.
-func (h TillHead) Held(program id) decimal { return h.held[program] }
-
-// balance is what the customer has in a program.
-func (h *TillHead) balance(program id) decimal {
-	for _, p := range h.Customer.Programs {
-		if p.LoyaltyProgramID == program {
-			return p.Balance
-		}
-	}
-	return 0
-}
-
-func (v *panelRequest) head(h *TillHead) fillFunc {
-	detail := v.ask(getCustomer)
-	return func(t *txn) (err error) {
-		if h.Customer, err = resultOf[customerDetail](t, detail); err != nil {
-			return err
-		}
-		c, err := t.customers.get(h.Customer.ID)
-		if err != nil {
-			return err
-		}
-		h.Contact = v.contact(c)
-		h.units, h.held = map[id]string{}, map[id]decimal{}
-		for _, p := range t.cfg.Programs {
-			h.units[p.ID] = p.Currency
-		}
-		for _, in := range h.Customer.Programs {
-			a, err := t.points.account(c, t.cfg.program(in.LoyaltyProgramID))
-			if err != nil {
-				return err
-			}
-			h.holds = append(h.holds, a.Holds...)
-			h.held[in.LoyaltyProgramID] = a.held()
-		}
-		h.Program = h.Unit(h.Customer.LoyaltyProgramID)
-		return nil
-	}
-}
-
 // A tillCustomerView is a customer at the till.
 type tillCustomerView struct {
 	TillHead
-	Rewards   []rewardShape // that can be had now
-	Later     []rewardShape
+	tillOffers
 	Movements []movementShape
-	Pay       payOffer
-	PayMost   bool   // in place of what was too much for the purchase
-	Undone    string // the page of the undone sale whose ticket was sent again; "": it was not
 }
-
-// manyRewards is how many rewards the till shows.
-const manyRewards = "100"
 
 // manyMovements is how many movements answer who has no points.
 const manyMovements = 3
@@ -244,40 +185,19 @@ func tillCustomerPage(v *panelRequest) (any, fillFunc) {
 		return to, nil
 	}
 	view := &tillCustomerView{}
-	head := v.head(&view.TillHead)
-	rewards := v.ask(listRewards, pair{"customerId", v.r.PathValue("customerId")}, pair{"status", statusActive}, pair{"limit", manyRewards})
+	head := v.headOffers(&view.TillHead, &view.tillOffers)
 	return view, func(t *txn) error {
 		if err := head(t); err != nil {
 			return err
 		}
-		if err := view.moved(t); err != nil {
-			return err
-		}
-		for _, e := range v.faults {
-			if u, is := e.context["transactionId"].(id); is && e.code == codeExternalIDUndone {
-				item, err := newDoneItem(t, "transaction.created", u.String())
-				if err != nil {
-					return err
-				}
-				view.Undone = item.Path
-			}
-		}
-		view.Pay, view.PayMost = v.payOffer(t, &view.Customer), v.payTooMuch()
-		all, err := resultOf[listShape[rewardShape]](t, rewards)
-		for _, r := range all.Data {
-			if *r.Available {
-				view.Rewards = append(view.Rewards, r)
-			} else {
-				view.Later = append(view.Later, r)
-			}
-		}
-		return err
+		return view.moved(t)
 	}
 }
 
 // A tillSaleView is the result of a sale.
 type tillSaleView struct {
 	TillHead
+	tillOffers
 	Sale    saleShape
 	State   string // the name of the text that says how much of a purchase came back; "": nothing
 	Left    decimal
@@ -332,7 +252,7 @@ func tillSalePage(v *panelRequest) (any, fillFunc) {
 		return to, nil
 	}
 	view := &tillSaleView{Known: v.param(knownParam) != ""}
-	head, sale := v.head(&view.TillHead), v.ask(getTransaction)
+	head, sale := v.headOffers(&view.TillHead, &view.tillOffers), v.ask(getTransaction)
 	return view, func(t *txn) (err error) {
 		if err = head(t); err != nil {
 			return err
@@ -357,6 +277,7 @@ func tillSalePage(v *panelRequest) (any, fillFunc) {
 // A tillRedemptionView is the result of a redemption.
 type tillRedemptionView struct {
 	TillHead
+	tillOffers
 	Redemption redemptionShape
 	Unit       string  // the currency of the reward's program
 	Balance    decimal // in that program, now
@@ -371,7 +292,7 @@ func tillRedemptionPage(v *panelRequest) (any, fillFunc) {
 		return to, nil
 	}
 	view := &tillRedemptionView{Scanned: v.param(scannedParam) != ""}
-	head, redemption := v.head(&view.TillHead), v.ask(getRedemption)
+	head, redemption := v.headOffers(&view.TillHead, &view.tillOffers), v.ask(getRedemption)
 	return view, func(t *txn) (err error) {
 		if err = head(t); err != nil {
 			return err
@@ -457,6 +378,10 @@ var tillTexts = panelTexts{
 	"till.price":                {"Precio", "Price"},
 	"till.quantity":             {"Cantidad", "Quantity"},
 	"till.sell":                 {"Registrar venta", "Register sale"},
+	"till.charge":               {"Cobrar a %s", "Charge %s"},
+	"till.charge.use":           {"Usar el vale y registrar venta", "Use the voucher and register sale"},
+	"till.charge.keep":          {"Registrar venta sin usarlo", "Register sale without using it"},
+	"till.redeem":               {"Canjear", "Redeem"},
 	"till.rewards":              {"Puede canjear", "Can redeem"},
 	"till.rewards.none":         {"Nada por ahora.", "Nothing for now."},
 	"till.later":                {"Todavía no (%d)", "Not yet (%d)"},

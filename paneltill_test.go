@@ -283,16 +283,45 @@ func TestTillTrips(t *testing.T) {
 			path = w.Header().Get("Location")
 		}
 	}
-	path, page := get("/panel/caja?q=" + url.QueryEscape("55 1234 5678"))
-	form := asShown(page)
-	form.Set("totalAmount", "150")
-	at, _, _ := strings.Cut(path, "?")
-	w := s.post(roleCashier, at+"/venta", form)
-	trips++
-	_, result := get(w.Header().Get("Location"))
-	s.wants("the result", result, "✓ Venta de 150.00 MXN")
+	begin := func() (at string, form url.Values) {
+		trips = 0
+		path, page := get("/panel/caja?q=" + url.QueryEscape("55 1234 5678"))
+		at, _, _ = strings.Cut(path, "?")
+		return at, asShown(page)
+	}
+	send := func(path string, form url.Values) (string, string) {
+		t.Helper()
+		w := s.post(roleCashier, path, form)
+		if trips++; w.Code != http.StatusSeeOther {
+			t.Fatalf("%s: %d\n%s", path, w.Code, mainOf(w.Body.String()))
+		}
+		return get(w.Header().Get("Location"))
+	}
+	at, form := begin()
+	form.Set("totalAmount", "5000")
+	_, result := send(at+"/venta", form)
+	s.wants("the result", result, "✓ Venta de 5,000.00 MXN", "<summary>Canjear</summary>", `action="`+at+`/canje"`)
 	if trips != 4 {
-		t.Errorf("%d requests", trips)
+		t.Errorf("%d requests of a sale", trips)
+	}
+
+	at, form = begin()
+	path, page := send(at+"/canje", form)
+	path, _, _ = strings.Cut(path, "?")
+	s.wants("the voucher", page, "Cobrar a Ana", `action="`+path+`/venta"`, `formaction="`+at+`/venta"`, "Usar el vale y registrar venta")
+	form = asShown(page)
+	form.Set("totalAmount", "150")
+	_, page = send(path+"/venta", form)
+	s.wants("the sale with the voucher", page, "✓ Venta de 150.00 MXN", "Vale usado: ")
+	if trips != 6 {
+		t.Errorf("%d requests of a redemption, its use and a sale", trips)
+	}
+	s.wants("the voucher", s.open(roleCashier, path).Body.String(), "Ya se usó el ", "Cobrar a Ana", `action="`+at+`/venta"`, "<summary>Canjear</summary>", "!formaction")
+	// A voucher that is used cannot pay for another sale, which is not made then.
+	n := ask(s.shop, (*txn).count).Sales
+	form.Del(tokenField)
+	if w := s.post(roleCashier, path+"/venta", form); w.Code != http.StatusConflict || ask(s.shop, (*txn).count).Sales != n {
+		t.Errorf("used again: %d", w.Code)
 	}
 }
 
