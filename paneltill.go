@@ -205,6 +205,7 @@ type tillSaleView struct {
 	More    bool      // there are other returns
 	Of      *saleLink // the purchase of a return; nil: it has none
 	Undo    bool      // the member may return what is left
+	Askable []string  // who may, where the member may not
 	Shares  []saleShareView
 	Known   bool // the form that led here registered nothing: it was there before
 	Fresh   bool // it has just registered this sale
@@ -269,8 +270,10 @@ func tillSalePage(v *panelRequest) (any, fillFunc) {
 		}
 		_, pays := t.cfg.payTerms(t.cfg.program(view.Customer.LoyaltyProgramID))
 		view.Due = view.Fresh && view.State == "" && view.Sale.Type == typePurchase && (pays || view.Sale.Payment != nil)
-		view.Undo = view.Sale.Type == typePurchase && view.Left > 0 && view.State != "till.returned.whole" && v.member.role.may("transactions:return") != grantNone && v.guarded(t, "transactions:return", ownSale) == nil
-		return nil
+		if view.Sale.Type == typePurchase && view.Left > 0 && view.State != "till.returned.whole" {
+			view.Undo, view.Askable, err = v.undoer(t, "transactions:return", ownSale)
+		}
+		return err
 	}
 }
 
@@ -285,6 +288,7 @@ type tillRedemptionView struct {
 	Scanned    bool    // the next key uses it
 	Fresh      bool    // the form that led here has just done it
 	Undo       bool
+	Askable    []string // who may undo it, where the member may not
 }
 
 func tillRedemptionPage(v *panelRequest) (any, fillFunc) {
@@ -322,10 +326,32 @@ func tillRedemptionPage(v *panelRequest) (any, fillFunc) {
 		if err != nil {
 			return err
 		}
-		view.Undo = cancellable && v.member.role.may("redemptions:cancel") != grantNone && v.guarded(t, "redemptions:cancel", ownRedemption) == nil
-		return nil
+		if cancellable {
+			view.Undo, view.Askable, err = v.undoer(t, "redemptions:cancel", ownRedemption)
+		}
+		return err
 	}
 }
+
+// undoer reports whether the member may undo what a page shows; else it names who may.
+func (v *panelRequest) undoer(t *txn, need permission, guard func(*panelRequest, *txn) error) (may bool, names []string, err error) {
+	if v.member.role.may(need) != grantNone && v.guarded(t, need, guard) == nil {
+		return true, nil, nil
+	}
+	team, err := t.people.team()
+	slices.SortStableFunc(team, func(a, b *teammate) int { // the nearest first
+		return cmp.Compare(slices.Index(roles, b.membership.Role), slices.Index(roles, a.membership.Role))
+	})
+	for _, m := range team {
+		if m.active() && m.membership.Role.may(need) == grantAll && len(names) < manyAskable {
+			names = append(names, m.user.Name)
+		}
+	}
+	return false, names, err
+}
+
+// manyAskable is how many people the till names who may undo something.
+const manyAskable = 5
 
 // undoTime is for how long a cashier may cancel a redemption, in milliseconds.
 const undoTime = 10 * 60 * 1000
@@ -394,6 +420,7 @@ var tillTexts = panelTexts{
 	"till.points.pending":       {"pendiente: %s", "pending: %s"},
 	"till.tier.changed":         {"Ahora es %s", "Now %s"},
 	"till.undo":                 {"Deshacer", "Undo"},
+	"till.ask":                  {"¿Te equivocaste? Pídele a un encargado: %s.", "A mistake? Ask somebody in charge: %s."},
 	"till.undo.left":            {"Devolver lo que queda: %s", "Return what is left: %s"},
 	"till.again":                {"Registrar otra vez", "Register again"},
 	"till.again.see":            {"Ver la venta que se deshizo", "See the sale that was undone"},

@@ -633,7 +633,8 @@ func TestTillUndo(t *testing.T) {
 	s.wants("before", before, balance)
 	path := sold(roleCashier, "1234.5")
 	s.wants("sold", s.open(roleOwner, at).Body.String(), `<div class="big">156 <span class="unit">Lunas</span></div><p>15 Sellos</p>`)
-	s.wants("a cashier's own", s.open(roleCashier, afterDone(path)).Body.String(), "✓ Venta", "!/deshacer", "!Deshacer")
+	s.wants("a cashier's own", s.open(roleCashier, afterDone(path)).Body.String(), "✓ Venta", "!/deshacer", "!Deshacer", "¿Te equivocaste? Pídele a un encargado: Manager, Admin, Owner.")
+	s.wants("an owner has the button", s.open(roleOwner, path).Body.String(), "Deshacer", "!¿Te equivocaste?")
 	stored := s.shop.entries()
 	if w := s.post(roleCashier, path+"/deshacer", url.Values{"totalAmount": {"1234.5"}}); w.Code != http.StatusForbidden {
 		t.Errorf("a cashier by address: %d", w.Code)
