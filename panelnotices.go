@@ -107,12 +107,14 @@ func (v *panelRequest) noticeRow(t *txn, kind noticeKind, r reminder) noticeRow 
 		row.Why = tr(v.lang, "notices.why.almost", r.goal)
 	}
 	row.Text = filledNotice(t.cfg.Organization.notice(kind), known)
-	escaped := strings.ReplaceAll(url.QueryEscape(row.Text), "+", "%20")
+	escape := func(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
 	if c.Phone != "" {
-		row.WhatsApp = "https://wa.me/" + strings.TrimPrefix(c.Phone, "+") + "?text=" + escaped
+		row.WhatsApp = "https://wa.me/" + strings.TrimPrefix(c.Phone, "+") + "?text=" + escape(row.Text)
 	}
 	if c.Email != "" {
-		row.Mail = "mailto:" + url.PathEscape(c.Email) + "?subject=" + strings.ReplaceAll(url.QueryEscape(t.cfg.Organization.Name), "+", "%20") + "&body=" + escaped
+		to := strings.ReplaceAll(url.PathEscape(c.Email), "&", "%26") // mail programs cut there
+		text := escape(strings.ReplaceAll(row.Text, "\n", "\r\n"))    // RFC 6068
+		row.Mail = "mailto:" + to + "?subject=" + escape(t.cfg.Organization.Name) + "&body=" + text
 	}
 	return row
 }

@@ -88,7 +88,7 @@ func TestNoticesPage(t *testing.T) {
 	cust := s.customer("ana")
 	s.consents(cust, consentGiven)
 	must(s, func(t *txn) (any, error) {
-		return t.customers.patch(cust, customerPatch{Phone: new("+525511112222"), Email: new("ana+x@example.com")}, nil)
+		return t.customers.patch(cust, customerPatch{Phone: new("+525511112222"), Email: new("ana+x&y@example.com")}, nil)
 	})
 	s.buy(cust, "100")
 	s.pass(55 * 24 * time.Hour)
@@ -96,14 +96,14 @@ func TestNoticesPage(t *testing.T) {
 	page := html.UnescapeString(d.get(roleManager, noticesPath).Body.String())
 	for _, want := range []string{
 		"https://wa.me/525511112222?text=Hola%2C%20ana%3A%20el%201%20may%202026%20vencen%2010%20Lunas.%20Te%20esperamos%20en%20Caf%C3%A9%20Luna.",
-		"mailto:ana+x@example.com?subject=Caf%C3%A9%20Luna&body=Hola%2C%20ana", "hasta el 1 may 2026: 10 Lunas",
+		"mailto:ana+x%26y@example.com?subject=Caf%C3%A9%20Luna&body=Hola%2C%20ana", "hasta el 1 may 2026: 10 Lunas",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %s in %s", want, mainOf(page))
 		}
 	}
-	s.apply([]byte(strings.Replace(string(s.exportedDocument()), `"currency":"MXN"`, `"currency":"MXN","notices": {"expiring": "{nombre}, {saldo} y <b>{puntos}</b>"}`, 1)))
-	if page := d.get(roleManager, noticesPath).Body.String(); !strings.Contains(page, "ana, 10 y &lt;b&gt;10&lt;/b&gt;") {
+	s.apply([]byte(strings.Replace(string(s.exportedDocument()), `"currency":"MXN"`, `"currency":"MXN","notices": {"expiring": "{nombre}, {saldo} y <b>{puntos}</b>\nHasta pronto"}`, 1)))
+	if page := d.get(roleManager, noticesPath).Body.String(); !strings.Contains(page, "ana, 10 y &lt;b&gt;10&lt;/b&gt;") || !strings.Contains(page, "%3C%2Fb%3E%0D%0AHasta%20pronto") || !strings.Contains(page, "%3C%2Fb%3E%0AHasta%20pronto") {
 		t.Error(mainOf(page))
 	}
 	if page := d.get(roleManager, noticesPath+"?que=cumpleanos").Body.String(); !strings.Contains(page, "No hay a quién escribir.") {
