@@ -499,6 +499,14 @@ func TestPanelLists(t *testing.T) {
 	}
 }
 
+// TestPanelNoSales: a list of sales that has none says so, and speaks of a filter where there is one.
+func TestPanelNoSales(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	s.wants("no filter", s.open(roleOwner, "/panel/ventas").Body.String(), "Todavía no hay ventas.", "!este filtro")
+	s.wants("a filter", s.open(roleOwner, "/panel/ventas?type=Return").Body.String(), "Ninguna venta coincide con este filtro")
+}
+
 // TestPanelWayBack: an edit that was reached from a page of a search leads back there.
 // Panel check 36.
 func TestPanelWayBack(t *testing.T) {

@@ -349,6 +349,9 @@ func (f *pageData) SalesNone(v *salesView) string {
 	case v.Total > 0:
 		return f.T("page.none")
 	}
+	if v.Search+v.Type+v.From+v.To+v.ExternalID+v.By == "" {
+		return f.T("sales.empty")
+	}
 	return f.T("sales.none")
 }
 
@@ -362,6 +365,7 @@ var saleTexts = panelTexts{
 	"title.sale":             {"Venta", "Sale"},
 	"title.return":           {"Devolución", "Return"},
 	"sales.none":             {"Ninguna venta coincide con este filtro.", "No sale matches this filter."},
+	"sales.empty":            {"Todavía no hay ventas. Aparecen aquí en cuanto se registra una en la caja o por la API.", "There are no sales yet. They appear here once one is registered at the till or by the API."},
 	"sales.registered":       {"Con esta búsqueda hay muchas: van en el orden en que se registraron.", "There are many with this search: they are in the order of their registration."},
 	"sales.search":           {"Cliente", "Customer"},
 	"sales.by.some":          {"Primero las más nuevas; con este filtro no se cuentan todas", "Newest first; with this filter not all are counted"},
