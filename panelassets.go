@@ -4,8 +4,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"encoding/xml"
-	"html/template"
 	"net/http"
 	"strings"
 	"sync"
@@ -18,7 +16,7 @@ import (
 //	/panel/s/{start of its SHA-256}/panel.css
 //	/panel/marca/{colour}.css
 
-//go:embed panel/panel.css panel/panel.js panel/icons.svg
+//go:embed panel/panel.css panel/panel.js
 var panelFiles embed.FS
 
 const (
@@ -86,22 +84,3 @@ func (a *panelAssets) respond(h http.Header, r *http.Request) (status int, body 
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	return status, body, true
 }
-
-// panelIcons are the icons of icons.svg by name, each an element for a page: a file of their
-// own would be one more request.
-var panelIcons = sync.OnceValue(func() map[string]template.HTML {
-	var file struct {
-		Symbols []struct {
-			ID   string `xml:"id,attr"`
-			Body string `xml:",innerxml"`
-		} `xml:"symbol"`
-	}
-	if err := xml.Unmarshal(panelFile("icons.svg"), &file); err != nil {
-		panic(err) // tests read it
-	}
-	icons := map[string]template.HTML{}
-	for _, s := range file.Symbols {
-		icons[s.ID] = template.HTML(`<svg class="icon" viewBox="0 0 20 20" aria-hidden="true" focusable="false">` + s.Body + `</svg>`)
-	}
-	return icons
-})

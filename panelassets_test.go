@@ -3,13 +3,9 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/xml"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -60,7 +56,7 @@ func TestPanelAssets(t *testing.T) {
 		}
 	}
 	for _, path := range []string{
-		"/panel/s/000000000000/panel.css", strings.Replace(assets.path("panel.css"), "panel.css", "panel.js", 1), assets.path("panel.css") + "/", "/panel/s/", "/panel/s/icons.svg",
+		"/panel/s/000000000000/panel.css", strings.Replace(assets.path("panel.css"), "panel.css", "panel.js", 1), assets.path("panel.css") + "/", "/panel/s/", "/panel/s/panel.css",
 		"/panel/marca/5B3A29.css", "/panel/marca/5b3a2.css", "/panel/marca/5b3a291.css", "/panel/marca/5b3a29", "/panel/marca/.css", "/panel/marca/red.css", "/panel/marca/+b3a29.css",
 		"/panel/marca/5b3a29.css.css", "/panel/marca/0x3a29.css", "/panel/marca/5b3_29.css",
 	} {
@@ -77,7 +73,7 @@ func TestPanelAssets(t *testing.T) {
 // connection can carry: refusals.go would take a line that ends in CR LF for a refusal.
 func TestPanelWeight(t *testing.T) {
 	t.Parallel()
-	for name, most := range map[string]int{"panel.css": 25 << 10, "panel.js": 6_000, "icons.svg": 4_000} {
+	for name, most := range map[string]int{"panel.css": 25 << 10, "panel.js": 6_000} {
 		text := panelFile(name)
 		if len(text) > most {
 			t.Errorf("%s has %d bytes; at most %d", name, len(text), most)
@@ -97,27 +93,6 @@ func TestPanelWeight(t *testing.T) {
 	for _, word := range []string{"url(", "@import", "@font-face"} {
 		if bytes.Contains(panelFile("panel.css"), []byte(word)) {
 			t.Errorf("panel.css says %q: one more request", word)
-		}
-	}
-}
-
-// TestPanelIcons checks that each icon is a well-formed element of its own.
-func TestPanelIcons(t *testing.T) {
-	t.Parallel()
-	icons := panelIcons()
-	if len(icons) < 10 {
-		t.Errorf("only %v", slices.Sorted(maps.Keys(icons)))
-	}
-	for name, icon := range icons {
-		var element struct {
-			XMLName xml.Name
-			Shapes  []struct{} `xml:",any"`
-		}
-		if err := xml.Unmarshal([]byte(icon), &element); err != nil || element.XMLName.Local != "svg" || len(element.Shapes) == 0 {
-			t.Errorf("%s: %v %+v", name, err, element)
-		}
-		if !regexp.MustCompile(`^[a-z]+$`).MatchString(name) || len(icon) > 600 {
-			t.Errorf("%s: %d bytes", name, len(icon))
 		}
 	}
 }

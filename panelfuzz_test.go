@@ -73,6 +73,7 @@ func (im *formImage) faults(f *panelForm, w *httptest.ResponseRecorder, after me
 		fault("%d, and entries of %q have changed", w.Code, changed)
 	case w.Code == http.StatusSeeOther && !strings.HasPrefix(w.Header().Get("Location"), "/panel"):
 		fault("leads to %q", w.Header().Get("Location"))
+	case w.Code == http.StatusOK && strings.HasPrefix(w.Header().Get("Content-Disposition"), "attachment"):
 	case w.Code != http.StatusSeeOther && w.Header().Get("Content-Type") != htmlType[0]:
 		fault("is %q", w.Header().Get("Content-Type"))
 	case w.Code != http.StatusSeeOther && !strings.HasSuffix(w.Body.String(), "</html>\n"):

@@ -272,17 +272,8 @@ func (sa *salesTxn) register(in newSale) (*sale, *customer, error) {
 // registerOf is register for a customer that is already read. Returns of an inactive one are taken,
 // since money goes back (contract §31).
 func (sa *salesTxn) registerOf(c *customer, in newSale) (*sale, *customer, error) {
-	may := c.mustBeActive
-	if in.Type == typeReturn {
-		may = c.mustBeShown
-	}
-	if err := may(); err != nil {
+	if err := sa.begin(c, in.Type); err != nil {
 		return nil, nil, err
-	}
-	if len(sa.t.points.risen) > 0 { // by what the transaction did before, as another item of a batch
-		if _, err := sa.t.giver.giveRisen(id{}); err != nil {
-			return nil, nil, err
-		}
 	}
 	s := &sale{
 		ID: sa.t.id(), Customer: c.ID, Type: in.Type, Source: in.Source, Total: in.Total,
@@ -333,6 +324,20 @@ func (sa *salesTxn) registerOf(c *customer, in newSale) (*sale, *customer, error
 		s, err = sa.giveReached(c, s)
 	}
 	return s, c, err
+}
+
+// begin checks that a customer may have a sale of a type, and gives what the transaction has brought
+// anybody to before, as by another item of a batch.
+func (sa *salesTxn) begin(c *customer, saleType string) error {
+	may := c.mustBeActive
+	if saleType == typeReturn {
+		may = c.mustBeShown
+	}
+	if err := may(); err != nil || len(sa.t.points.risen) == 0 {
+		return err
+	}
+	_, err := sa.t.giver.giveRisen(id{})
+	return err
 }
 
 // giveReached gives the vouchers that a purchase has brought its customer to, once all of it is
