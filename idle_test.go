@@ -346,3 +346,38 @@ func TestIdleRenewed(t *testing.T) {
 		t.Errorf("with 11 months the end is %s, want %s", got, want)
 	}
 }
+
+// TestIdleOfSchema12: an account that did not count a redemption by hand does after the migration.
+func TestIdleOfSchema12(t *testing.T) {
+	t.Parallel()
+	s := newIdleShop(t, "UTC", `"expiry":{"inactiveMonths":12}`)
+	s.does("buy")
+	s.shop.pass(50 * oneDay)
+	s.does("spend")
+	want := s.end()
+	must(s.shop, func(x *txn) (any, error) { // as it was then
+		_, a, err := accountOf(x, s.ana)
+		if err != nil {
+			return nil, err
+		}
+		a.Idle = idleness{Months: 12}
+		x.points.beginIdle(a, a.customer.CreatedAt)
+		return nil, x.points.saveAccount(a)
+	})
+	if got := s.end(); got == want {
+		t.Fatal("the account still counts it")
+	}
+	s.shop.ok(s.shop.engine.store.Update(t.Context(), func(tx Tx) error {
+		_, err := moreActivity(tx, s.shop.org, nil)
+		return err
+	}))
+	s.shop = newShopOn(t, s.shop.engine.store.Store, s.shop.clock.String()) // which has read nothing before
+	if got := s.end(); got != want {
+		t.Errorf("before its turn it lapses at %s, want %s", got, want)
+	}
+	s.shop.ok(s.shop.engine.recount(t.Context()))
+	if got := s.end(); got != want {
+		t.Errorf("recounted it lapses at %s, want %s", got, want)
+	}
+	s.shop.verified()
+}
