@@ -256,7 +256,7 @@ var faultTexts = panelTexts{
 	"error.operator_required":          {"Esto es de quien opera el servidor.", "This is for whoever runs the server."},
 	"error.other_origin":               {"El formulario no viene de esta página. Ábrela otra vez y vuelve a enviarlo.", "The form does not come from this page. Open it again and send it once more."},
 	"error.other_organization":         {"El formulario es de otra organización que la que está en uso. No se cambió nada.", "The form is of another organization than the one in use. Nothing was changed."},
-	"error.shown_changed":              {"Lo que se mostró ya cambió y no se hizo nada. Revisa otra vez.", "What was shown has changed, and nothing was done. Review again."},
+	"error.shown_changed":              {"Lo que revisaste ya cambió y no se hizo nada. Así es ahora: revísalo y confirma.", "What you reviewed has changed, and nothing was done. It is now as shown here: check it, and confirm."},
 	"error.form_used":                  {"Este formulario ya se envió con otros datos. Lo de antes quedó guardado; esto no.", "This form was already sent with other data. What came first is stored; this is not."},
 	"error.form_stale":                 {"El formulario ya no es válido. Ábrelo otra vez.", "The form is no longer valid. Open it again."},
 	"error.amount_ambiguous":           {"Se puede leer de dos maneras: %s. Elige una, o escríbelo sin separador de miles.", "It can be read in two ways: %s. Choose one, or write it without a separator of thousands."},

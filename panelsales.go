@@ -157,16 +157,6 @@ func (v *panelRequest) linked(t *txn, view *saleView) error {
 	return err
 }
 
-// why says why a purchase earned what it did, by the rules that it was sold under; nil if that
-// is not kept.
-func (v *panelRequest) why(t *txn, s *sale) (*whyView, error) {
-	list, cfg, err := t.sales.reasonsFor(s)
-	if err != nil || list == nil {
-		return nil, err
-	}
-	return new(newWhyView(wordingIn(cfg, formatOf(cfg, v.lang.code), v.lang), list)), nil
-}
-
 // A returnView is the form of a return.
 type returnView struct {
 	Sale     saleShape

@@ -110,6 +110,9 @@ func tillPage(v *panelRequest) (any, fillFunc) {
 		case view.One != (id{}):
 			v.leadsTo = withToken("/panel/caja/"+view.One.String(), v.panel.random())
 			return nil
+		case view.Sale != "":
+			v.leadsTo, v.faults = withToken(view.Sale, v.panel.random()), nil
+			return nil
 		case view.All > 0 && len(view.Hits) == 0: // beyond the last page
 			v.leadsTo = withQuery("/panel/caja", []pair{{"q", view.Query}})
 			return nil
@@ -207,9 +210,10 @@ type tillSaleView struct {
 	Undo    bool      // the member may return what is left
 	Askable []string  // who may, where the member may not
 	Shares  []saleShareView
-	Known   bool // the form that led here registered nothing: it was there before
-	Fresh   bool // it has just registered this sale
-	Due     bool // the money of this purchase is to be collected now, and points can have paid a part
+	Known   bool     // the form that led here registered nothing: it was there before
+	Fresh   bool     // it has just registered this sale
+	Why     *whyView // nil: it is not kept, or the member may not see it
+	Due     bool     // the money of this purchase is to be collected now, and points can have paid a part
 }
 
 // A saleLink leads to a sale at the till.
@@ -248,6 +252,15 @@ func (view *tillSaleView) cameBack(v *panelRequest, t *txn) error {
 	return err
 }
 
+// explain fills in why a purchase earned what it did.
+func (view *tillSaleView) explain(v *panelRequest, t *txn) error {
+	s, err := t.sales.get(*view.Sale.ID)
+	if err == nil && v.seesSale(t, s) {
+		view.Why, err = v.why(t, s)
+	}
+	return err
+}
+
 func tillSalePage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
@@ -266,6 +279,9 @@ func tillSalePage(v *panelRequest) (any, fillFunc) {
 		}
 		view.Fresh, view.Shares = v.justDone(view.Sale.RegisteredAt), sharesOf(t.cfg, &view.Sale)
 		if err := view.cameBack(v, t); err != nil {
+			return err
+		}
+		if err := view.explain(v, t); err != nil {
 			return err
 		}
 		_, pays := t.cfg.payTerms(t.cfg.program(view.Customer.LoyaltyProgramID))

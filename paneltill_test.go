@@ -524,10 +524,13 @@ func TestTillOver(t *testing.T) {
 	of.buy(ana, "5000")
 	handed, err := of.redeem(ana, "cafe")
 	of.ok(err)
+	used, err := of.redeem(ana, "vale")
+	of.ok(err)
+	of.ok(of.useIn(used, of.buy(ana, "10")))
 	s := newPanelShopOn(of) // the sessions of before would have ended
-	for x, text := range map[*redemption]string{voucher: "Venció el ", handed: "Ya se entregó el "} {
+	for x, text := range map[*redemption]string{voucher: "Venció el ", handed: "Ya se entregó el ", used: "Ya se usó el "} {
 		page := s.open(roleOwner, "/panel/caja/"+ana.String()+"/canje/"+x.ID.String()).Body.String()
-		s.wants(x.RewardName, page, `<div class="note bad" role="status"><b>`+text, "!Quita ")
+		s.wants(x.RewardName, page, `<div class="note bad" role="status"><b>`+text, "!Quita ", "!Vence el", formatOf(s.shop.config(), "es").Moment(x.CreatedAt)+"</span>")
 	}
 	made := s.led(roleOwner, "/panel/caja/"+ana.String()+"/canje", "productId", handed.Reward.String(), "expectedPoints", handed.Points.String())
 	s.wants("just redeemed", s.open(roleOwner, made).Body.String(), `<div class="note" role="status"><b>`, "!Ya se entregó")
@@ -671,10 +674,10 @@ func TestTillPays(t *testing.T) {
 	const due = `<p class="due">Por cobrar <strong>`
 	s.wants("before", page(at), offer, `name="pay.points" value=""`)
 	s.wants("fewer points than can be used", page("/panel/caja/"+luz.String()), `!name="pay`)
-	s.wants("without a payment", page(sold("totalAmount", "1")), "!Pagó", "No se usaron puntos", due+"1.00 MXN<")
+	s.wants("without a payment", page(sold("totalAmount", "1")), "!Pagó", "No se usaron puntos", due+"1.00 <small>MXN</small><")
 
 	first := sold("totalAmount", "350", "pay", "max")
-	s.wants("as many as possible", page(first), "✓ Venta de 350.00 MXN", "Pagó 17.00 MXN con 170 Lunas.", due+"333.00 MXN<", "Saldo 33 Lunas")
+	s.wants("as many as possible", page(first), "✓ Venta de 350.00 MXN", "Pagó 17.00 MXN con 170 Lunas.", due+"333.00 <small>MXN</small><", "Saldo 33 Lunas")
 	s.wants("nothing is left to use", page(at), `!name="pay`, "Pago de una compra", "−170 Lunas")
 	path, _, _ := strings.Cut(first, "?")
 	back := s.led(roleOwner, path+"/deshacer", "totalAmount", "350")
@@ -683,7 +686,7 @@ func TestTillPays(t *testing.T) {
 	s.wants("its return, looked up", page(backPath), `<div class="note plain" role="status"><b>Ya registrada el `, "Volvieron 170 Lunas a su saldo; se entregó 333.00 MXN", "!entrega ")
 	s.wants("the sale that was undone", page(path), "Pagó 17.00 MXN con 170 Lunas.", "!Por cobrar")
 	s.wants("after it", page(at), offer, "Pago devuelto")
-	s.wants("fewer", page(sold("totalAmount", "350", "pay.points", "60")), "Pagó 6.00 MXN con 60 Lunas.", due+"344.00 MXN<", "Saldo 144 Lunas")
+	s.wants("fewer", page(sold("totalAmount", "350", "pay.points", "60")), "Pagó 6.00 MXN con 60 Lunas.", due+"344.00 <small>MXN</small><", "Saldo 144 Lunas")
 
 	n := ask(s.shop, (*txn).count).Sales
 	for _, test := range []struct {
@@ -716,8 +719,8 @@ func TestTillPays(t *testing.T) {
 	}
 	twice := []string{"totalAmount", "24", tokenField, s.panel.random()}
 	same(t, "sent again by a page that now offers to pay", sold(append(twice, "pay.points", "")...), sold(twice...))
-	s.wants("the button", page(paid), "Pagó 12.00 MXN con 120 Lunas.", due+"12.00 MXN<")
-	s.wants("as many as possible of a tiny one: none", page(sold("totalAmount", "6", "pay", "max")), "No se usaron puntos", due+"6.00 MXN<")
+	s.wants("the button", page(paid), "Pagó 12.00 MXN con 120 Lunas.", due+"12.00 <small>MXN</small><")
+	s.wants("as many as possible of a tiny one: none", page(sold("totalAmount", "6", "pay", "max")), "No se usaron puntos", due+"6.00 <small>MXN</small><")
 	s.shop.buy(luz, "100")
 	held := s.shop.hold(luz, "50", usualHold, "")
 	ofHold, err := s.shop.sell(newSale{Customer: luz, Total: dec("100"), Pay: &newPayment{Hold: &held}})
@@ -764,5 +767,58 @@ func TestTillPaysRest(t *testing.T) {
 	ana := s.shop.customer("ana")
 	s.shop.buy(ana, "5000")
 	sold := s.led(roleCashier, "/panel/caja/"+ana.String()+"/venta", "totalAmount", "30", "pay", "max", "items[0].sku", "RON", "items[0].price", "20", "items[0].quantity", "1")
-	s.wants("its page", s.open(roleCashier, sold).Body.String(), "Pagó 10.00 MXN con 100 Lunas.", "Por cobrar <strong>20.00 MXN<")
+	s.wants("its page", s.open(roleCashier, sold).Body.String(), "Pagó 10.00 MXN con 100 Lunas.", "Por cobrar <strong>20.00 <small>MXN</small><")
+}
+
+// TestTillTicket: a ticket leads to its sale, and to why it earned what it did: a cashier to those of
+// the last 30 days, and by that to no other page of sales. A customer's number wins over a ticket.
+func TestTillTicket(t *testing.T) {
+	t.Parallel()
+	of := newShop(t, setup{program: `"currency":"Lunas","rules":[` + onePer1 + `,{"key":"grande","name":"Compra grande","minAmount":500,"points":50}]`})
+	ana := of.customer("ana")
+	sold := map[string]string{}
+	sell := func(ticket string) {
+		x, err := of.sell(newSale{Customer: ana, Total: dec("90"), ExternalID: ticket})
+		of.ok(err)
+		sold[ticket] = "/panel/caja/" + ana.String() + "/venta/" + x.ID.String()
+	}
+	sell("T-30")
+	of.pass(oneDay)
+	sell("T-29")
+	sell("12")
+	sell("55 1234 5678 90")
+	sell("AB123456")
+	must(of, func(t *txn) (id, error) {
+		c, _, err := t.customers.enrol(enrolment{FirstName: "Rosa", ExternalID: "AB123456", Email: "rosa@diez.mx"})
+		sold["AB123456"] = "/panel/caja/" + c.ID.String()
+		return c.ID, err
+	})
+	of.pass(29 * oneDay)
+	s := newPanelShopOn(of) // the sessions of before would have ended
+	for ticket, path := range sold {
+		same(t, "the owner's "+ticket, s.asked(roleOwner, ticket), path)
+		if ticket == "T-30" {
+			path = "200 "
+		}
+		if got := s.asked(roleCashier, ticket); !strings.HasPrefix(got, path) {
+			t.Errorf("the cashier's %s leads to %s, want %s", ticket, got, path)
+		}
+	}
+	for lang, why := range map[string][]string{
+		"es": {"<summary>¿Por qué?</summary>", "Dieron", "No dieron, y por qué", "la compra no llega a 500 MXN"},
+		"en": {"<summary>Why?</summary>", "They gave", "They gave nothing, and why", "the purchase is below 500 MXN"},
+	} {
+		s.speaks(roleCashier, lang)
+		s.wants(lang, s.open(roleCashier, sold["T-29"]).Body.String(), append(why, "<details open>", "Compra grande")...)
+		s.wants(lang+", of before", s.open(roleCashier, sold["T-30"]).Body.String(), "!"+why[0])
+	}
+	s.wants("the owner's of before", s.open(roleOwner, sold["T-30"]).Body.String(), "¿Por qué?")
+	for _, path := range []string{"/panel/ventas", "/panel/ventas/" + sold["T-29"][len(sold["T-29"])-36:]} {
+		if w := s.open(roleCashier, path); w.Code != http.StatusForbidden {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+	if w := s.open(roleViewer, "/panel/caja?q=T-29"); w.Code != http.StatusForbidden {
+		t.Errorf("a viewer at the till: %d", w.Code)
+	}
 }

@@ -9,15 +9,16 @@ import (
 )
 
 // The till's one field. What is typed may be a voucher's code, a contact, the customer's
-// number in another system, or words. A code, a contact or a number that exists wins; else
-// the words are looked for. The form of the text decides only what is said of it when nobody
+// number in another system, a sale's ticket, or words. A code, a contact or a number that exists
+// wins, then a ticket; else the words are looked for. The form of the text decides only what is said of it when nobody
 // is found.
 
 // A tillView is the till before a customer is known.
 type tillView struct {
 	Query          string
 	Asked          bool
-	One            id // the customer that was found; zero: none, or several
+	One            id     // the customer that was found; zero: none, or several
+	Sale           string // the page of the sale whose ticket was found; "": none
 	Hits           []tillHit
 	All            uint64 // how many the search found; Hits is a page of them
 	Previous, Next string // the pages beside this one
@@ -95,6 +96,9 @@ func (v *panelRequest) find(view *tillView) fillFunc {
 		if one != nil {
 			view.One = one.ID
 			return nil
+		}
+		if view.Sale, err = v.tillTicket(t, view.Query); err != nil || view.Sale != "" {
+			return err
 		}
 		if err := v.searched(t, view, some); err != nil {
 			return err
@@ -190,9 +194,34 @@ func tillCode(t *txn, text string) (string, error) {
 	return "/panel/caja/" + owner.String() + "/canje/" + x.ID.String(), err
 }
 
+// tillTicket is the page of the newest purchase that a text is the externalId of, among those that
+// the member sees; "" if there is none.
+func (v *panelRequest) tillTicket(t *txn, text string) (string, error) {
+	for s, err := range t.sales.purchasesCalled(text) {
+		if err != nil {
+			return "", err
+		}
+		if !v.seesSale(t, s) {
+			continue
+		}
+		owner, err := t.merges.ownerID(s.Customer)
+		return "/panel/caja/" + owner.String() + "/venta/" + s.ID.String(), err
+	}
+	return "", nil
+}
+
+// explainedDays is for how many days the till finds a sale by its ticket, and says why it earned
+// what it did, for a member who may not see all sales.
+const explainedDays = 30
+
+// seesSale reports whether a sale is one that the till explains to the member.
+func (v *panelRequest) seesSale(t *txn, s *sale) bool {
+	return v.mayAll("transactions:read") == nil || t.dayOf(s.CreatedAt) > t.dayOf(t.now)-explainedDays
+}
+
 var tillFindTexts = panelTexts{
 	"till.find":            {"Cliente", "Customer"},
-	"till.find.hint":       {"Teléfono, email, código de un vale o parte del nombre", "Phone, e-mail, code of a voucher or part of the name"},
+	"till.find.hint":       {"Teléfono, email, código de un vale, ticket o parte del nombre", "Phone, e-mail, code of a voucher, receipt or part of the name"},
 	"till.hits":            {"¿Quién es?", "Who is it?"},
 	"till.all":             {"Hay %s. Escribe algo más del nombre o del teléfono para encontrar a uno.", "There are %s. Type more of the name or the phone to find one."},
 	"till.list":            {"Verlos en Clientes", "See them under Customers"},

@@ -6,7 +6,7 @@ import (
 )
 
 // Why a purchase earned what it did: by rules that gave something, and not by the others. The
-// simulator and the page of a sale show it.
+// simulator and the pages of a sale show it.
 
 // A whyView is what each rule says to a purchase.
 type whyView struct {
@@ -20,6 +20,16 @@ type whyRow struct {
 	Points                  decimal
 	Voucher                 bool     // it gives one
 	Why                     []string // it gives nothing; empty if it gives some
+}
+
+// why says why a purchase earned what it did, by the rules that it was sold under; nil if that
+// is not kept.
+func (v *panelRequest) why(t *txn, s *sale) (*whyView, error) {
+	list, cfg, err := t.sales.reasonsFor(s)
+	if err != nil || list == nil {
+		return nil, err
+	}
+	return new(newWhyView(wordingIn(cfg, formatOf(cfg, v.lang.code), v.lang), list)), nil
 }
 
 // newWhyView puts the reasons of a purchase into words.
@@ -81,6 +91,14 @@ type whyRows struct {
 }
 
 func (f *pageData) WhyRows(rows []whyRow) whyRows { return whyRows{f, rows} }
+
+// A whyWhole is for the template "why".
+type whyWhole struct {
+	Page *pageData
+	Why  *whyView
+}
+
+func (f *pageData) WhyWhole(why *whyView) whyWhole { return whyWhole{f, why} }
 
 // Gave are the rules that give something, Silent the others.
 func (view *whyView) Gave() []whyRow {

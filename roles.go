@@ -52,7 +52,7 @@ var permissions = func() map[permission][]grant {
 		"customers:erase":     {yes, yes, no, no, no, no},         // merge, and erase
 		"transactions:write":  {yes, yes, yes, yes, no, no},       // purchases
 		"transactions:return": {yes, yes, yes, half, no, no},      // cashier: own sales of today, if the organization lets cashiers
-		"transactions:read":   {yes, yes, yes, half, yes, no},     // cashier: own ones of today
+		"transactions:read":   {yes, yes, yes, half, yes, no},     // cashier: own ones of today, and at the till those of 30 days, by their ticket
 		"rewards:write":       {yes, yes, yes, yes, no, no},       // redeem
 		"redemptions:cancel":  {yes, yes, yes, half, no, no},      // cashier: own ones, within 10 minutes
 		"points:write":        {yes, yes, yes, no, no, no},        // by hand

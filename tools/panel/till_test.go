@@ -327,6 +327,12 @@ func TestTillSmall(t *testing.T) {
 			}
 		}
 	}
+	p.sell(sol, "2345.50", func() { p.click(sellButton) }).fits()
+	var lines float64
+	p.eval(`(e => { const r = document.createRange(); r.selectNode(e); return new Set(Array.from(r.getClientRects()).map(one => one.top)).size })(document.querySelector('.due strong').firstChild)`, &lines)
+	if lines != 1 {
+		t.Errorf("the amount is on %.0f lines", lines)
+	}
 }
 
 // edges returns where an element begins and ends, from the window's top.
