@@ -144,21 +144,55 @@ func (p *program) deriveIDs() {
 }
 
 type programDoc struct {
-	Key             string      `json:"key"`
-	Name            string      `json:"name"`
-	Default         bool        `json:"default"`
-	Join            string      `json:"join"` // Default or All
-	Currency        string      `json:"currency"`
-	PointsDecimals  int         `json:"pointsDecimals"`
-	Rounding        rounding    `json:"rounding"`
-	Expiry          *expiry     `json:"expiry"`
-	Returns         string      `json:"returns"`         // Reverse or Keep
-	NegativeBalance string      `json:"negativeBalance"` // Clamp or Debt
-	TierBasis       tierBasis   `json:"tierBasis"`
-	Tiers           []tier      `json:"tiers"`                 // lowest threshold first
-	Payment         *paymentDoc `json:"payment,omitempty"`     // nil: its points pay nothing (payment.go)
-	ExcludeSKUs     []string    `json:"excludeSkus,omitempty"` // of all its rules
-	Rules           []rule      `json:"rules"`
+	Key             string       `json:"key"`
+	Name            string       `json:"name"`
+	Default         bool         `json:"default"`
+	Join            string       `json:"join"` // Default or All
+	Currency        currencyName `json:"currency"`
+	PointsDecimals  int          `json:"pointsDecimals"`
+	Rounding        rounding     `json:"rounding"`
+	Expiry          *expiry      `json:"expiry"`
+	Returns         string       `json:"returns"`         // Reverse or Keep
+	NegativeBalance string       `json:"negativeBalance"` // Clamp or Debt
+	TierBasis       tierBasis    `json:"tierBasis"`
+	Tiers           []tier       `json:"tiers"`                 // lowest threshold first
+	Payment         *paymentDoc  `json:"payment,omitempty"`     // nil: its points pay nothing (payment.go)
+	ExcludeSKUs     []string     `json:"excludeSkus,omitempty"` // of all its rules
+	Rules           []rule       `json:"rules"`
+}
+
+// A currencyName is what a program's points are called: "1 Sello", "2 Sellos". A plain word of JSON
+// is both; it is written so again, so that a configuration without One keeps its bytes.
+type currencyName struct {
+	One  string `json:"one"` // "": as Many
+	Many string `json:"many"`
+}
+
+// Of is the word that stands beside a number: One beside 1 and −1 alone.
+func (c currencyName) Of(n decimal) string {
+	if c.One != "" && (n == decimalOne || n == -decimalOne) {
+		return c.One
+	}
+	return c.Many
+}
+
+func (c currencyName) String() string { return c.Many }
+
+func (c currencyName) MarshalJSON() ([]byte, error) {
+	if c.One == "" || c.One == c.Many {
+		return json.Marshal(c.Many)
+	}
+	type both currencyName
+	return json.Marshal(both(c))
+}
+
+func (c *currencyName) UnmarshalJSON(raw []byte) error {
+	*c = currencyName{}
+	if raw[0] != '{' {
+		return json.Unmarshal(raw, &c.Many)
+	}
+	type both currencyName
+	return json.Unmarshal(raw, (*both)(c))
 }
 
 // Whose points a program holds: those of customers who were enrolled in it as the default

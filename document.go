@@ -159,6 +159,8 @@ func mustBe(v reflect.Value, raw json.RawMessage, err error) sentence {
 		return sentenceOf("debe tener 4 decimales como máximo")
 	case errors.Is(err, errTooLarge):
 		return sentenceOf("no puede pasar de %s", maxDecimal)
+	case v.Type() == reflect.TypeFor[currencyName]():
+		return sentenceOf("debe ser un texto, o un objeto con one y many")
 	case v.Type() == reflect.TypeFor[decimal]():
 		return sentenceOf("debe ser un número")
 	}
@@ -192,7 +194,9 @@ func (d *document) fillIn() {
 	for i := range d.Programs {
 		p := &d.Programs[i]
 		setDefault(&p.Join, joinDefault)
-		setDefault(&p.Currency, "Puntos")
+		if p.Currency == (currencyName{}) {
+			p.Currency.Many = "Puntos"
+		}
 		setDefault((*string)(&p.Rounding), string(roundFloor))
 		setDefault(&p.Returns, returnsReverse)
 		setDefault(&p.NegativeBalance, negativeClamp)

@@ -105,6 +105,10 @@ func flatten(d *document, leaves map[string]any) error {
 	walk = func(path string, v any) {
 		switch v := v.(type) {
 		case map[string]any:
+			if many, ok := v["many"].(string); ok && strings.HasSuffix(path, ".currency") { // its word, as where a word is both
+				leaves[path], leaves[path+".one"] = many, v["one"]
+				return
+			}
 			for name, member := range v {
 				walk(strings.TrimPrefix(path+"."+name, "."), member)
 			}

@@ -94,6 +94,15 @@ func (ck *checker) name(path, value string) {
 	ck.require(!strings.ContainsFunc(value, forbidden), path, "contiene caracteres no permitidos")
 }
 
+// currency checks what a program's points are called.
+func (ck *checker) currency(path string, c currencyName) {
+	if c.One != "" {
+		ck.name(path+".one", c.One)
+		path += ".many"
+	}
+	ck.name(path, c.Many)
+}
+
 var keyForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,49}$`)
 
 // keys checks the n keys of a list, which documents are matched by.
@@ -263,7 +272,7 @@ func (ck *checker) dates(path, fromName, from, toName, to string, zone *time.Loc
 func (ck *checker) program(path string, p *programDoc, zone *time.Location) {
 	ck.name(path+".name", p.Name)
 	ck.oneOf(path+".join", p.Join, joinDefault, joinAll)
-	ck.name(path+".currency", p.Currency)
+	ck.currency(path+".currency", p.Currency)
 	ck.require(p.PointsDecimals >= 0 && p.PointsDecimals <= 4, path+".pointsDecimals", "debe estar entre 0 y 4")
 	ck.oneOf(path+".rounding", string(p.Rounding), string(roundFloor), string(roundCeil), string(roundHalfUp), string(roundHalfEven))
 	ck.oneOf(path+".returns", p.Returns, returnsReverse, returnsKeep)

@@ -269,6 +269,9 @@ func TestSchemaFields(t *testing.T) {
 			typ = typ.Elem()
 		}
 		want := []any{jsonKind(typ)}
+		if typ == reflect.TypeFor[currencyName]() {
+			want = append(want, "string")
+		}
 		if absent {
 			want = append(want, "null")
 		}
@@ -443,6 +446,9 @@ var limitCases = []struct {
 	{"programs[1].key", slugOfLength(50), slugOfLength(51), "pattern"},
 	{"programs[0].name", letters(100), letters(101), "maxLength"},
 	{"programs[0].currency", letters(100), letters(101), "maxLength"},
+	{"programs[0].currency", docTree{"one": letters(100), "many": "Lunas"}, docTree{"one": letters(101), "many": "Lunas"}, "maxLength"},
+	{"programs[0].currency", docTree{"one": "Luna", "many": letters(100)}, docTree{"one": "Luna", "many": letters(101)}, "maxLength"},
+	{"programs[0].currency", docTree{"one": "Luna", "many": "Lunas"}, docTree{"one": "Luna"}, "required"},
 	{"programs[0].pointsDecimals", 4, 5, "maximum"},
 	{"programs[0].pointsDecimals", 0, -1, "minimum"},
 	{"programs[1].expiry.days", 36_525, 36_526, "maximum"},

@@ -90,6 +90,10 @@ var documentChanges = []struct {
 	{"a key that is none", `"key":"otro"`, `"key":"Otro"`, "programs[1].key"},
 	{"a key twice", `"key":"otro"`, `"key":"club"`, "programs[1].key"},
 	{"no name", `"name":"Club Luna"`, `"name":""`, "programs[0].name"},
+	{"a currency with one too long", `"Lunas"`, `{"one":"` + longName + `","many":"Lunas"}`, "programs[0].currency.one"},
+	{"a currency with a word for one alone", `"Lunas"`, `{"one":"Luna"}`, "programs[0].currency.many"},
+	{"a currency with another number", `"Lunas"`, `{"one":"Luna","many":"Lunas","few":"Lunas"}`, "programs[0].currency.few"},
+	{"a currency that is a number", `"Lunas"`, `7`, "programs[0].currency"},
 	{"a currency too long", `"Lunas"`, `"` + longName + `"`, "programs[0].currency"},
 	{"none by default", `"default":true`, `"default":false`, "programs"},
 	{"two by default", `"key":"otro"`, `"default":true,"key":"otro"`, "programs"},
@@ -458,5 +462,38 @@ func TestZeroLimits(t *testing.T) {
 	s.ok(err)
 	if r := cfg.Programs[0].Rules[0]; r.has(conditionEvery) || r.has(conditionLife) {
 		t.Errorf("a stored 0 is a limit: %+v", r)
+	}
+}
+
+// TestCurrencyNames: a word is what one and many points are called; an object says both.
+func TestCurrencyNames(t *testing.T) {
+	t.Parallel()
+	f := newFormat(t, "MX", "es", "MXN")
+	for _, test := range []struct {
+		literal, again string
+		said           [6]string
+	}{
+		{`"Sellos"`, `"Sellos"`, [6]string{"0 Sellos", "1 Sellos", "-1 Sellos", "1.5 Sellos", "2 Sellos", "1,001 Sellos"}},
+		{`{"one":"Sello","many":"Sellos"}`, `{"one":"Sello","many":"Sellos"}`, [6]string{"0 Sellos", "1 Sello", "-1 Sello", "1.5 Sellos", "2 Sellos", "1,001 Sellos"}},
+		{`{"many":"Sellos","one":"Sello"}`, `{"one":"Sello","many":"Sellos"}`, [6]string{"0 Sellos", "1 Sello", "-1 Sello", "1.5 Sellos", "2 Sellos", "1,001 Sellos"}},
+		{`{"many":"Kg"}`, `"Kg"`, [6]string{"0 Kg", "1 Kg", "-1 Kg", "1.5 Kg", "2 Kg", "1,001 Kg"}},
+		{`{"one":"Kg","many":"Kg"}`, `"Kg"`, [6]string{"0 Kg", "1 Kg", "-1 Kg", "1.5 Kg", "2 Kg", "1,001 Kg"}},
+		{`null`, `"Puntos"`, [6]string{"0 Puntos", "1 Puntos", "-1 Puntos", "1.5 Puntos", "2 Puntos", "1,001 Puntos"}},
+	} {
+		doc, problems := readDocument(setup{program: `"currency":` + test.literal}.document())
+		if problems != nil {
+			t.Errorf("%s: %q", test.literal, problems)
+			continue
+		}
+		name := doc.Programs[0].Currency
+		if raw, err := json.Marshal(name); err != nil || string(raw) != test.again {
+			t.Errorf("%s is written again as %s, %v", test.literal, raw, err)
+		}
+		for i, n := range []string{"0", "1", "-1", "1.5", "2", "1001"} {
+			d, _ := parseDecimal(n)
+			if got := f.Points(d, name); got != test.said[i] {
+				t.Errorf("%s: %q, want %q", test.literal, got, test.said[i])
+			}
+		}
 	}
 }

@@ -48,6 +48,7 @@ var sentenceTexts = map[string]string{
 	"debe ser una URL http o https":                                                                       "it must be an http or https URL",
 	"debe ser una URL https, sin usuario ni fragmento; http solo hacia localhost o una dirección privada": "it must be an https URL without user or fragment; http is only for localhost or a private address",
 	"debe ser un código de país de dos letras":                                                            "it must be a country's code of two letters",
+	"debe ser un texto, o un objeto con one y many":                                                       "it must be a text, or an object with one and many",
 	"debe ser un código de moneda de tres letras":                                                         "it must be a currency's code of three letters",
 	"debe ser un color como #5B3A29":                                                                      "it must be a colour such as #5B3A29",
 	"debe ser una zona horaria IANA":                                                                      "it must be an IANA time zone",

@@ -70,6 +70,9 @@ func (f *format) moneyPlaces() int {
 // people read 1.234 as one thousand and some, and readAmount asks what is meant.
 func (f *format) Number(d decimal) string { return f.number(d, 0) }
 
+// Points writes points with what their program calls them: "1 Sello", "1.5 Sellos".
+func (f *format) Points(n decimal, unit currencyName) string { return f.Number(n) + " " + unit.Of(n) }
+
 // Decimal is Number of one that may be missing; "" if it is.
 func (f *format) Decimal(d *decimal) string {
 	if d == nil {

@@ -200,7 +200,7 @@ type busyRow struct {
 type giverRow struct {
 	giver
 	Who, Path, Log string // Path is the page of what they did, Log where all of it is
-	Currency       string
+	Currency       currencyName
 }
 
 type selfRow struct {

@@ -175,7 +175,7 @@ func (v *panelRequest) figuresOf(t *txn, e *auditShape) (string, error) {
 	words := f.MoneyWithCode(s.Total)
 	for i, share := range sharesOf(t.cfg, &shape) {
 		if n := share.moved(s.Type); n != 0 || i == 0 {
-			words += " · " + strings.Replace(f.Number(n), "-", "−", 1) + " " + share.Currency
+			words += " · " + strings.Replace(f.Points(n, share.Currency), "-", "−", 1)
 		}
 	}
 	return words, nil
@@ -188,6 +188,7 @@ func pointsMoved(t *txn, f *format, e *auditShape) (text string) {
 		return ""
 	}
 	var of *program
+	var n decimal
 	if len(t.cfg.Programs) == 1 {
 		of = t.cfg.Programs[0]
 	}
@@ -195,7 +196,7 @@ func pointsMoved(t *txn, f *format, e *auditShape) (text string) {
 		switch c.Field {
 		case "amount":
 			if d, err := parseDecimal(string(c.After)); err == nil {
-				text = f.Number(d)
+				n, text = d, f.Number(d)
 			}
 		case "loyaltyProgramId":
 			if u, ok := parseID(strings.Trim(string(c.After), `"`)); ok {
@@ -204,7 +205,7 @@ func pointsMoved(t *txn, f *format, e *auditShape) (text string) {
 		}
 	}
 	if text != "" && of != nil {
-		text += " " + of.Currency
+		text = f.Points(n, of.Currency)
 	}
 	return text
 }
@@ -260,7 +261,7 @@ func (f *pageData) auditLeaf(field string, v any) string {
 
 // freeFields are fields with texts of the shop's own, which stay as they are. One may be
 // called as a word of the document is.
-var freeFields = []string{"name", "description", "currency", "key", "program", "tiers", "segments", "skus", "sku", "industry", "value", "order"}
+var freeFields = []string{"name", "description", "currency", "one", "key", "program", "tiers", "segments", "skus", "sku", "industry", "value", "order"}
 
 // auditWords begin the names of the texts of a field's values, where they are not those of
 // every document.

@@ -287,6 +287,7 @@ var configTexts = panelTexts{
 	"doc.pendingDays":                        {"Días pendientes", "Days pending"},
 	"doc.expiresInDays":                      {"Vencen a los días", "Expire after days"},
 	"doc.currency":                           {"Cómo se llaman los puntos", "What points are called"},
+	"doc.currency.one":                       {"Una unidad se llama", "One of them is called"},
 	"doc.pointsDecimals":                     {"Decimales", "Decimals"},
 	"doc.rounding":                           {"Redondeo", "Rounding"},
 	"doc.returns":                            {"Devoluciones", "Returns"},

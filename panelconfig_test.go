@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -129,7 +130,7 @@ func TestPanelChangesConfig(t *testing.T) {
 	}
 	same(t, "the tiers", p.Tiers, []tier{{Name: "Cobre"}, {Name: "Plata", Threshold: decimalOf(5000)}})
 	same(t, "the rules", p.Rules, []rule{{Key: "noche", Name: "Noche", On: onPurchase, SKUs: []string{"A", "B-*"}, Days: []string{"Tuesday"}, Hours: &hourRange{"20:00", "23:00"}, Multiplier: new(decimalOf(3) / 2)}})
-	if *p.Expiry != (expiry{Months: 6, EndOf: "Month"}) || p.Currency != "Soles" || len(d.Segments) != 0 {
+	if *p.Expiry != (expiry{Months: 6, EndOf: "Month"}) || p.Currency != (currencyName{"", "Soles"}) || len(d.Segments) != 0 {
 		t.Errorf("the program: %+v, %d segments", p, len(d.Segments))
 	}
 	made := d.Rewards[len(d.Rewards)-1]
@@ -390,4 +391,35 @@ func TestPanelSimulator(t *testing.T) {
 		t.Error(mainOf(w.Body.String()))
 	}
 	same(t, "the store", s.shop.entries(), before)
+}
+
+// TestCurrencyChanges: the panel says what one point is called; that is a change of its own, which
+// exports keep. Blank, one word is both. The API tells the word for many.
+func TestCurrencyChanges(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, setup{program: `"currency":"Sellos"`})
+	program := "/panel/programa/" + s.shop.config().Programs[0].ID.String()
+	for _, step := range []struct {
+		one, exported string
+		want          change
+	}{
+		{"Sello", `{"one":"Sello","many":"Sellos"}`, change{"programs[club].currency.one", nil, "Sello"}},
+		{"", `"Sellos"`, change{"programs[club].currency.one", "Sello", nil}},
+	} {
+		old := s.shop.config()
+		s.changeConfig(program, program, url.Values{"currency": {"Sellos"}, "currency.one": {step.one}})
+		if changes, err := differences(old, s.shop.config()); err != nil || !reflect.DeepEqual(changes, []change{step.want}) {
+			t.Errorf("%q: %v, %v", step.one, changes, err)
+		}
+		if raw, err := json.Marshal(s.shop.config().document()); err != nil || !strings.Contains(string(raw), `"currency":`+step.exported) {
+			t.Errorf("%q: %s, %v", step.one, raw, err)
+		}
+		if shape := ask(s.shop, func(t *txn) (programShape, error) { return newProgramShape(t, t.cfg.Programs[0]) }); shape.CurrencyName != "Sellos" {
+			t.Error(shape.CurrencyName)
+		}
+	}
+	w, _ := s.reviewed(program, program, url.Values{"currency": {""}, "currency.one": {"Sello"}})
+	if !strings.Contains(w.Body.String(), `href="#c-currency"`) {
+		t.Error(mainOf(w.Body.String()))
+	}
 }

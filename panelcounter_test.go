@@ -334,6 +334,22 @@ func TestPanelStampCard(t *testing.T) {
 	c.has("review", mainOf(back.Body.String()), "Se retira: 10 Lunas, 2 Sellos")
 }
 
+// TestPanelOneStamp: pages say one for exactly one.
+func TestPanelOneStamp(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, setup{program: `"currency":{"one":"Luna","many":"Lunas"},"tiers":[{"name":"Plata","threshold":0},{"name":"Oro","threshold":2}],` + strings.Replace(stampCard, `"name":"Stamps"`, `"name":"Tarjeta","currency":{"one":"Sello","many":"Sellos"}`, 1), also: freeCoffee})
+	ana := s.shop.customer("ana")
+	w := s.post(roleOwner, "/panel/caja/"+ana.String()+"/venta", url.Values{"totalAmount": {"10"}, "items[0].sku": {"COFFEE"}, "items[0].price": {"10"}, "items[0].quantity": {"1"}})
+	c := counter{&formWorld{s, map[string]string{"customerId": ana.String(), "sale": madeAt(w.Header().Get("Location"))}}, t}
+	c.page("/panel/clientes/{customerId}", `1 <span class="unit">Luna</span>`, "<p>1 Sello</p>", "+1 Luna</td>", "<b>Lunas</b>", "<small>1 Sello</small>")
+	c.page("/panel/clientes/{customerId}/estado", "<dd>0 Lunas</dd>", "<dd>1 Luna</dd>")
+	c.page("/panel/caja/{customerId}", "1 Sello", "falta 1 Luna para Oro")
+	c.page("/panel/ventas/{sale}", "<dd>1 Luna</dd>", "<dd>1 Sello</dd>")
+	c.page("/panel", "Puntos por deber, Sellos</span><b>1</b>")
+	back := s.post(roleOwner, c.filled("/panel/ventas/{sale}/devolucion"), url.Values{reviewField: {"1"}, "customerId": {ana.String()}, "totalAmount": {"10"}})
+	c.has("review", mainOf(back.Body.String()), "Se retira: 1 Luna, 1 Sello")
+}
+
 // TestErrorWords: pages have words in both languages for every error of the API, and a label
 // for every field that a form sends.
 func TestErrorWords(t *testing.T) {

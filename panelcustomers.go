@@ -159,8 +159,8 @@ func customerNewPage(v *panelRequest) (any, fillFunc) {
 // A customerView is all about a customer. Movements come in pages.
 type customerView struct {
 	TillHead
-	Programs    map[id]string // names
-	Currencies  map[id]string // of the programs, if there are several
+	Programs    map[id]string       // names
+	Currencies  map[id]currencyName // of the programs, if there are several
 	Others      []otherBalance
 	Lists       []programLink // of movements, by program, if there are several
 	Holds       []holdShape   // the open ones
@@ -230,13 +230,13 @@ func lotRows(t *txn, customer id, p *program) (list []lotRow, err error) {
 type otherBalance struct {
 	customerProgram
 	Held     decimal
-	Currency string
+	Currency currencyName
 }
 
 // showPrograms fills in the other programs that the customer has, or had, something in.
 // shown is the one whose movements are listed.
 func (view *customerView) showPrograms(cfg *config, shown id) {
-	view.Currencies = map[id]string{}
+	view.Currencies = map[id]currencyName{}
 	for i, p := range view.Customer.Programs {
 		currency := cfg.program(p.LoyaltyProgramID).Currency
 		if len(view.Customer.Programs) > 1 {
@@ -250,9 +250,9 @@ func (view *customerView) showPrograms(cfg *config, shown id) {
 	if len(view.Others) == 0 {
 		return
 	}
-	list := func(program id, currency string) {
+	list := func(program id, currency currencyName) {
 		path := withQuery("/panel/clientes/"+view.Customer.ID.String(), []pair{{"loyaltyProgramId", program.String()}})
-		view.Lists = append(view.Lists, programLink{currency, path, program == shown})
+		view.Lists = append(view.Lists, programLink{currency.Many, path, program == shown})
 	}
 	list(view.Customer.LoyaltyProgramID, view.Program)
 	for _, other := range view.Others {
@@ -465,7 +465,7 @@ func (v *panelRequest) compare(t *txn, view *mergeView, after *mergedShape) erro
 	row("field.email", func(d *customerDetail) string { return textOr(d.Email, "–") })
 	row("field.externalId", func(d *customerDetail) string { return textOr(d.ExternalID, "–") })
 	for _, p := range both.Programs {
-		view.Rows = append(view.Rows, mergeRow{t.cfg.program(p.LoyaltyProgramID).Currency, f.Number(ours.balanceIn(p)), f.Number(theirs.balanceIn(p)), f.Number(p.Balance)})
+		view.Rows = append(view.Rows, mergeRow{t.cfg.program(p.LoyaltyProgramID).Currency.Many, f.Number(ours.balanceIn(p)), f.Number(theirs.balanceIn(p)), f.Number(p.Balance)})
 	}
 	row("merge.sales", func(d *customerDetail) string { return f.Count(d.TransactionsCount) })
 	row("customer.spent", func(d *customerDetail) string { return f.MoneyWithCode(d.TotalSpent) })

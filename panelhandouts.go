@@ -66,7 +66,7 @@ func giveToSegment(r *request) action {
 type handoutShape struct {
 	handout
 	Name, Path string // of its segment; Path is "" if there is none any more
-	Currency   string
+	Currency   currencyName
 	Program    string // its key; "" if it is the only one
 	Sum, Sent  decimal
 }

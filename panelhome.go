@@ -96,11 +96,11 @@ func (v *panelRequest) today(t *txn, view *todayView) error {
 				return err
 			}
 		}
-		issued := f.Number(own.Total.PointsIssued)
+		issued := own.Total.PointsIssued
 		if i == 0 {
-			view.Tiles = append(view.Tiles, tile{Name: tr(v.lang, "today.issued", p.Currency), Value: issued})
+			view.Tiles = append(view.Tiles, tile{Name: tr(v.lang, "today.issued", p.Currency), Value: f.Number(issued)})
 		} else {
-			others = append(others, issued+" "+p.Currency)
+			others = append(others, f.Points(issued, p.Currency))
 		}
 	}
 	view.Tiles[len(view.Tiles)-1].Change = strings.Join(others, " · ")
@@ -156,7 +156,7 @@ func (v *panelRequest) askedFigures(t *txn) (*figures, error) {
 // figures asks for the statistics, those of 30 days without a parameter, and for those of as
 // many days before. found is nil if a parameter has a fault.
 func (v *panelRequest) figures(t *txn, asked ...pair) (*figures, error) {
-	g := &figures{format: v.format(), lang: v.lang, points: t.cfg.defaultProgram().Currency}
+	g := &figures{format: v.format(), lang: v.lang, points: t.cfg.defaultProgram().Currency.Many}
 	found, err := resultOf[statisticsShape](t, v.ask(getStatistics, asked...))
 	if err != nil || len(v.faults) > 0 {
 		return g, err
@@ -166,7 +166,7 @@ func (v *panelRequest) figures(t *txn, asked ...pair) (*figures, error) {
 	if found.LoyaltyProgramID != nil {
 		p = t.cfg.program(*found.LoyaltyProgramID)
 	}
-	g.points, g.pays = p.Currency, p.Payment != nil || found.Total.PointsPaid != 0 || found.Total.AmountPaid != 0
+	g.points, g.pays = p.Currency.Many, p.Payment != nil || found.Total.PointsPaid != 0 || found.Total.AmountPaid != 0
 	g.query = withQuery("", asked)
 	from, to := dayNamed(found.From), dayNamed(found.To)
 	first := from - (to - from) - 1

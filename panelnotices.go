@@ -92,15 +92,15 @@ func (v *panelRequest) noticeRow(t *txn, kind noticeKind, r reminder) noticeRow 
 	}
 	known := map[string]string{
 		"nombre": strings.TrimSpace(c.FirstName), "negocio": t.cfg.Organization.Name,
-		"saldo": written.Number(r.own.Balance), "moneda": r.own.program.Currency, "meta": r.goal,
+		"saldo": written.Number(r.own.Balance), "moneda": r.own.program.Currency.Of(r.own.Balance), "meta": r.goal,
 	}
 	if known["nombre"] == "" {
 		known["nombre"] = c.name()
 	}
 	switch kind {
 	case noticeExpiring:
-		known["puntos"], known["moneda"], known["fecha"] = written.Number(r.points), r.program.Currency, written.Date(r.at)
-		row.Why = tr(v.lang, "notices.why.expiring", f.Number(r.points), r.program.Currency, f.Date(r.at))
+		known["puntos"], known["moneda"], known["fecha"] = written.Number(r.points), r.program.Currency.Of(r.points), written.Date(r.at)
+		row.Why = tr(v.lang, "notices.why.expiring", f.Number(r.points), r.program.Currency.Of(r.points), f.Date(r.at))
 	case noticeBirthday:
 		row.Why = tr(v.lang, "notices.why.birthday", f.LongDay(r.birthday))
 	case noticeAlmost:

@@ -63,13 +63,13 @@ func (v *panelRequest) payTooMuch() bool {
 // What templates ask for.
 
 // PayBox is the box that pays with as many points as can.
-func (f *pageData) PayBox(o payOffer, unit string) boxView {
+func (f *pageData) PayBox(o payOffer, unit currencyName) boxView {
 	hint := f.T("payment.upto", f.Points(o.Points, unit), f.MoneyWithCode(o.Amount))
 	return boxView{ID: controlID(payMember.name), Name: payMember.name, Value: "max", Label: f.T("payment.use"), Hint: hint, Checked: f.checked(payMember.name, false)}
 }
 
 // PaidUnit is the currency of a payment's points.
-func (f *pageData) PaidUnit(y *paymentShape) string {
+func (f *pageData) PaidUnit(y *paymentShape) currencyName {
 	return f.request.cfg.program(y.LoyaltyProgramID).Currency
 }
 
@@ -98,7 +98,7 @@ func (f *pageData) PaidBack(s saleShape, now bool) string {
 		name, none = "payment.gave", "payment.gave.none"
 	}
 	if back := -y.Points - y.PointsExpired; back > 0 {
-		return f.Counted(name, f.Number(back), f.PaidUnit(y), money)
+		return f.Counted(name, f.Number(back), f.PaidUnit(y).Of(back), money)
 	}
 	return f.T(none, money)
 }

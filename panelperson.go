@@ -49,13 +49,13 @@ type regularRow struct {
 type favouredRow struct {
 	favoured
 	Customer aboutItem
-	Currency string
+	Currency currencyName
 }
 
 type handRow struct {
 	movementShape
 	Customer aboutItem
-	Currency string
+	Currency currencyName
 }
 
 func personPage(v *panelRequest) (any, fillFunc) {
@@ -183,10 +183,10 @@ func (v *panelRequest) standsOut(t *txn, own, rest *work, others int) (out []str
 		switch {
 		case !h.standsOut(rest.hand(h.Program), others):
 		case given == 0:
-			say("person.out.alone", f.Number(h.Given), currency)
+			say("person.out.alone", f.Number(h.Given), currency.Of(h.Given))
 		default:
 			average, _ := roundRat(new(big.Rat).Quo(given.rat(), decimalOf(others).rat()), 1, roundHalfUp) // not above what all gave
-			say("person.out.given", f.Number(h.Given), currency, f.Number(average))
+			say("person.out.given", f.Number(h.Given), currency.Of(h.Given), f.Number(average))
 		}
 	}
 	for i := range own.Favoured[:min(len(own.Favoured), mostCustomers)] {
@@ -199,7 +199,7 @@ func (v *panelRequest) standsOut(t *txn, own, rest *work, others int) (out []str
 			if err != nil {
 				return nil, err
 			}
-			say("person.out.friend", f.Number(c.Points), f.Number(h.Given), t.cfg.programNumber(c.Program).Currency, customer.Name, f.Count(uint64(c.Times)))
+			say("person.out.friend", f.Number(c.Points), f.Number(h.Given), t.cfg.programNumber(c.Program).Currency.Of(h.Given), customer.Name, f.Count(uint64(c.Times)))
 		}
 	}
 	return out, nil

@@ -74,7 +74,7 @@ func customerName(t *txn, cust id) (string, error) {
 type redemptionView struct {
 	Redemption redemptionShape
 	Customer   string
-	Currency   string
+	Currency   currencyName
 	Fresh      bool // the form that led here has just done it
 	Use        bool // the member may use it now
 	Cancel     bool // or cancel it

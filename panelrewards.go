@@ -60,9 +60,10 @@ type rewardsView struct {
 // A rewardRow is a reward in the list.
 type rewardRow struct {
 	rewardShape
-	Currency, Program string
-	Redeemed          uint64
-	Low               bool // few are left
+	Currency currencyName
+	Program  string
+	Redeemed uint64
+	Low      bool // few are left
 }
 
 // fewLeft is how many of a reward are few.

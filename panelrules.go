@@ -30,7 +30,7 @@ func programForms() []panelForm {
 		rowsMember("excludeSkus"), figureMember("minQuantity"), askedLabelsMember, figureMember("maxPerCustomer"), figureMember("every"), figureMember("maxPoints"), figureMember("budget"), wordMember("category"),
 	}
 	members := []formMember{
-		payTermsMember, rowsMember("excludeSkus"), wordMember("name"), wordMember("currency"), figureMember("pointsDecimals"), wordMember("rounding"), wordMember("returns"), wordMember("negativeBalance"),
+		payTermsMember, rowsMember("excludeSkus"), wordMember("name"), currencyMember, figureMember("pointsDecimals"), wordMember("rounding"), wordMember("returns"), wordMember("negativeBalance"),
 		partMember("expiry", figureMember("days"), figureMember("months"), wordMember("endOf"), figureMember("inactiveMonths")),
 		partMember("tierBasis", wordMember("metric"), wordMember("window"), figureMember("months")),
 		{name: "tiers", kind: madeMember, make: tierRows},
@@ -44,6 +44,15 @@ func programForms() []panelForm {
 		{path: one + "/reglas/{ruleId}/quitar", from: one + "/reglas/{ruleId}", handle: editing(removeRule), done: done},
 	})...)
 }
+
+// currencyMember is what points are called: a word, and another for one if that is not blank.
+var currencyMember = formMember{name: "currency", kind: madeMember, make: func(v *panelRequest, name string) string {
+	many, one := wordMember(name).make(v, name), trimBlanks(v.typedText(name+".one"))
+	if many == "" || one == "" {
+		return many
+	}
+	return string(appendObject(nil, []pair{{"one", string(appendJSONString(nil, one))}, {"many", many}}))
+}}
 
 // payTermsMember is what points pay; taken out if its figures are blank. The choice beside them
 // always says something.
@@ -133,7 +142,7 @@ func editProgram(t *txn, r *request, tree, fields docTree) (docPlace, error) {
 	if err == nil {
 		layOver(part, fields)
 	}
-	return docPlace{path: at, labels: "program"}, err
+	return docPlace{path: at, labels: "program", controls: strings.NewReplacer("currency.many", "currency")}, err
 }
 
 // editRule lays the form of a rule over a document: one that is there, or a new one.
@@ -188,7 +197,7 @@ type programView struct {
 type programWords struct {
 	ID       id
 	Name     string
-	Currency string
+	Currency currencyName
 	Default  bool
 	Rules    []ruleWords
 	Facts    []string
@@ -450,6 +459,8 @@ var programTexts = panelTexts{
 	"program.never":                  {"Nunca dará puntos: %s", "It will never give points: %s"},
 	"program.name":                   {"Nombre", "Name"},
 	"program.currency":               {"Cómo se llaman los puntos", "What points are called"},
+	"program.currency.one":           {"Una unidad se llama", "One of them is called"},
+	"program.currency.one.hint":      {"Como Sello, si se llaman Sellos; en blanco, la misma palabra", "Such as Stamp, if they are Stamps; blank for the same word"},
 	"program.pointsDecimals":         {"Decimales de los puntos", "Decimals of points"},
 	"program.pointsDecimals.hint":    {"De 0 a 4", "0 to 4"},
 	"program.rounding.field":         {"Redondeo", "Rounding"},

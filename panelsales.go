@@ -264,7 +264,7 @@ func (f *pageData) ShareWords(list []saleShareView, of func(*saleShareView) deci
 	var words []string
 	for i := range list {
 		if n := of(&list[i]); n != 0 || i == 0 {
-			words = append(words, f.Number(n)+" "+list[i].Currency)
+			words = append(words, f.Points(n, list[i].Currency))
 		}
 	}
 	return strings.Join(words, ", ")

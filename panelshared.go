@@ -82,9 +82,6 @@ func (v *panelRequest) contact(c *customer) string {
 	return cmp.Or(c.Phone, c.Email)
 }
 
-// Points are points in a program's currency.
-func (f *pageData) Points(n decimal, unit string) string { return f.Number(n) + " " + unit }
-
 // typed is a number that was typed; 0 if nothing was. ok is false if the text is no number, or
 // has two readings.
 func (v *panelRequest) typed(name string) (d decimal, ok bool) {
@@ -117,7 +114,7 @@ func (v *panelRequest) saleRows(t *txn, list []saleShape) (rows []saleRow, err e
 		var also []string
 		for _, share := range sharesOf(t.cfg, &shape)[1:] {
 			if n := share.moved(shape.Type); n != 0 {
-				also = append(also, v.format().Number(n)+" "+share.Currency)
+				also = append(also, v.format().Points(n, share.Currency))
 			}
 		}
 		row.Also = strings.Join(also, " · ")
@@ -140,7 +137,7 @@ func (s *sale) back() string {
 // A saleShareView is what a sale did in one program.
 type saleShareView struct {
 	saleProgram
-	Currency string
+	Currency currencyName
 }
 
 // moved is what a sale of a type added, or took back (below 0).

@@ -51,7 +51,7 @@ type simulatorView struct {
 	At       instant
 	Done     bool
 	Sale     saleShape
-	Currency string
+	Currency currencyName
 	Why      whyView
 }
 

@@ -9,7 +9,7 @@ func statementPages() []panelPage {
 // A dayBalance is what a customer has on the day that the customer's page was asked about.
 type dayBalance struct {
 	Balance  balance
-	Currency string
+	Currency currencyName
 	Future   bool
 }
 
@@ -38,7 +38,7 @@ type statementView struct {
 	Movements        []movementShape
 	More             int // movements that are not shown
 	Digest           string
-	Currency         string
+	Currency         currencyName
 	Programs         []choiceItem // if there are several
 	ProgramID        string
 }

@@ -298,11 +298,11 @@ type tillRedemptionView struct {
 	TillHead
 	tillOffers
 	Redemption redemptionShape
-	Unit       string  // the currency of the reward's program
-	Balance    decimal // in that program, now
-	Given      decimal // what came back of a cancelled one: points that had not expired
-	Scanned    bool    // the next key uses it
-	Fresh      bool    // the form that led here has just done it
+	Unit       currencyName // the currency of the reward's program
+	Balance    decimal      // in that program, now
+	Given      decimal      // what came back of a cancelled one: points that had not expired
+	Scanned    bool         // the next key uses it
+	Fresh      bool         // the form that led here has just done it
 	Undo       bool
 	Askable    []string // who may undo it, where the member may not
 }
@@ -487,12 +487,12 @@ const soon = 30 * 24 * 60 * 60 * 1000
 
 func (f *pageData) Head(h TillHead) headView {
 	c := &h.Customer
-	v := headView{Name: c.Name, Contact: h.Contact, Balance: f.Number(c.Balance), Currency: h.Program, Other: f.T("till.other")}
+	v := headView{Name: c.Name, Contact: h.Contact, Balance: f.Number(c.Balance), Currency: h.Program.Of(c.Balance), Other: f.T("till.other")}
 	if c.TierName != nil {
 		v.Tier = *c.TierName
 	}
 	if c.NextTierName != nil && c.PointsToNextTier != nil {
-		v.Next = f.Counted("till.tier.next", f.Number(*c.PointsToNextTier), h.Program, *c.NextTierName)
+		v.Next = f.Counted("till.tier.next", f.Number(*c.PointsToNextTier), h.Program.Of(*c.PointsToNextTier), *c.NextTierName)
 	}
 	for _, p := range c.Programs {
 		if aside := f.Aside(p.PendingBalance, h.Held(p.LoyaltyProgramID)); p.LoyaltyProgramID != c.LoyaltyProgramID && (p.Balance != 0 || aside != "") {
@@ -544,7 +544,8 @@ func (f *pageData) Reasons(r rewardShape, h TillHead) string {
 		name := "reason." + reason
 		switch reason {
 		case reasonNoBalance:
-			list = append(list, f.Counted(name, f.Number(max(r.PointsCost-h.balance(r.LoyaltyProgramID), 0)), h.Unit(r.LoyaltyProgramID)))
+			short := max(r.PointsCost-h.balance(r.LoyaltyProgramID), 0)
+			list = append(list, f.Counted(name, f.Number(short), h.Unit(r.LoyaltyProgramID).Of(short)))
 		case reasonTier:
 			list = append(list, f.T(name, strings.Join(r.TierNames, ", ")))
 		default:

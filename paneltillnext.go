@@ -6,14 +6,14 @@ package main
 type TillHead struct {
 	Customer customerDetail
 	Contact  string
-	Program  string // the currency of the customer's own program
-	units    map[id]string
+	Program  currencyName // the currency of the customer's own program
+	units    map[id]currencyName
 	holds    []openHold // of all programs
 	held     map[id]decimal
 }
 
 // Unit is the currency of a program.
-func (h TillHead) Unit(program id) string { return h.units[program] }
+func (h TillHead) Unit(program id) currencyName { return h.units[program] }
 
 // Held is how many points of a program are set aside.
 func (h TillHead) Held(program id) decimal { return h.held[program] }
@@ -39,7 +39,7 @@ func (v *panelRequest) head(h *TillHead) fillFunc {
 			return err
 		}
 		h.Contact = v.contact(c)
-		h.units, h.held = map[id]string{}, map[id]decimal{}
+		h.units, h.held = map[id]currencyName{}, map[id]decimal{}
 		for _, p := range t.cfg.Programs {
 			h.units[p.ID] = p.Currency
 		}

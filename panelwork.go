@@ -422,10 +422,10 @@ func (f *format) handWords(cfg *config, list []handPoints) string {
 	for _, h := range list {
 		currency := cfg.programNumber(h.Program).Currency
 		if h.Given != 0 {
-			words = append(words, f.Number(h.Given)+" "+currency)
+			words = append(words, f.Points(h.Given, currency))
 		}
 		if h.Taken != 0 {
-			words = append(words, "−"+f.Number(h.Taken)+" "+currency)
+			words = append(words, "−"+f.Points(h.Taken, currency))
 		}
 	}
 	return strings.Join(words, ", ")

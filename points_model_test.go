@@ -724,7 +724,7 @@ func (p *played) standing() standing {
 // randomProgram returns a random program, as a document.
 func randomProgram(rnd *rand.Rand) *programDoc {
 	p := &programDoc{
-		Key: "club", Name: "Club", Default: true, Currency: "Puntos",
+		Key: "club", Name: "Club", Default: true, Currency: currencyName{Many: "Puntos"},
 		PointsDecimals:  rnd.IntN(decimalPlaces + 1),
 		Rounding:        pick(rnd, roundFloor, roundCeil, roundHalfUp, roundHalfEven),
 		Returns:         pick(rnd, returnsReverse, returnsReverse, returnsReverse, returnsKeep),

@@ -493,7 +493,7 @@ func (w *ruleWording) payment(cfg *config, p *program) (list []string) {
 	if !ok {
 		return nil
 	}
-	list = append(list, counted(w.lang, "program.pays", w.Number(terms.points), p.Currency, w.money(terms.amount), w.Number(terms.fewest()), w.Number(terms.percent), w.say("program.earnOn."+p.Payment.EarnOn)))
+	list = append(list, counted(w.lang, "program.pays", w.Number(terms.points), p.Currency.Of(terms.points), w.money(terms.amount), w.Number(terms.fewest()), w.Number(terms.percent), w.say("program.earnOn."+p.Payment.EarnOn)))
 	if p.Payment.Step != 0 {
 		list = append(list, w.say("program.pays.step", w.Number(terms.step)))
 	}

@@ -409,7 +409,7 @@ type ruleShape struct {
 
 func newProgramShape(t *txn, p *program) (programShape, error) {
 	s := programShape{
-		ID: p.ID, Name: p.Name, CurrencyID: p.currencyID(), CurrencyName: p.Currency, IsDefault: p.Default, Join: p.Join,
+		ID: p.ID, Name: p.Name, CurrencyID: p.currencyID(), CurrencyName: p.Currency.Many, IsDefault: p.Default, Join: p.Join,
 		PointsDecimals: p.PointsDecimals,
 		TierBasis:      tierBasisShape{p.TierBasis.Metric, p.TierBasis.Window, wholeOrNull(p.TierBasis.Months)},
 		Tiers:          []tierShape{}, Rules: []ruleShape{},
