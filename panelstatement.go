@@ -33,7 +33,7 @@ type statementView struct {
 	TillHead
 	Month            string
 	Found            bool
-	From, To         instant
+	From, To, Made   instant // Made is now: the day of a print
 	Opening, Closing pointSums
 	Movements        []movementShape
 	More             int // movements that are not shown
@@ -84,7 +84,7 @@ func statementPage(v *panelRequest) (any, fillFunc) {
 }
 
 func (view *statementView) show(t *txn, s *statement) error {
-	view.Found, view.From, view.To, view.Opening, view.Closing = true, s.from, s.to, s.opening, s.closing
+	view.Found, view.From, view.To, view.Made, view.Opening, view.Closing = true, s.from, s.to, t.now, s.opening, s.closing
 	view.Currency = s.program.Currency
 	shown := s.movements[:min(len(s.movements), mostStated)]
 	view.More = len(s.movements) - len(shown)
@@ -115,6 +115,7 @@ var statementTexts = panelTexts{
 	"statement.none":            {"Ningún movimiento.", "No movements."},
 	"statement.more":            {"Y otros %s movimientos, que están en la API.", "And %s more movements, which the API has."},
 	"statement.more.one":        {"Y otro movimiento, que está en la API.", "And one more movement, which the API has."},
+	"statement.made":            {"Hecho el %s", "Made on %s"},
 	"statement.digest":          {"Huella del libro", "Digest of the ledger"},
 	"statement.back":            {"Volver al cliente", "Back to the customer"},
 	"customer.statement":        {"Estado de cuenta", "Statement"},
