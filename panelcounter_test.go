@@ -350,6 +350,28 @@ func TestPanelOneStamp(t *testing.T) {
 	c.has("review", mainOf(back.Body.String()), "Se retira: 1 Luna, 1 Sello")
 }
 
+// TestStatementHandedOver: a printed statement says whose it is, of whom, and when it was made.
+func TestStatementHandedOver(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, setup{})
+	ana := must(s.shop, func(t *txn) (id, error) {
+		c, _, err := t.customers.enrol(enrolment{FirstName: "Ana", Phone: "+525512345678"})
+		return c.ID, err
+	})
+	c := counter{&formWorld{s, map[string]string{"customerId": ana.String()}}, t}
+	c.page("/panel/clientes/{customerId}/estado", `aria-hidden="true">C</i><b class="grow">`, "Hecho el ", "525512345678 · ", "Huella del libro: <span")
+}
+
+// TestRowsNamed: on a phone, where lists have no headings, each value of a row says of what it is.
+func TestRowsNamed(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, setup{})
+	s.shop.newKey(keyRequest{Name: "Caja"})
+	c := counter{&formWorld{s, nil}, t}
+	c.page("/panel/equipo", `<td data-name="Segundo factor">No</td>`, `data-name="Estado">Activ`)
+	c.page("/panel/desarrollo/claves", `data-name="Vence"`)
+}
+
 // TestErrorWords: pages have words in both languages for every error of the API, and a label
 // for every field that a form sends.
 func TestErrorWords(t *testing.T) {
