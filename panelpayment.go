@@ -63,9 +63,13 @@ func (v *panelRequest) payTooMuch() bool {
 // What templates ask for.
 
 // PayBox is the box that pays with as many points as can.
-func (f *pageData) PayBox(o payOffer, unit currencyName) boxView {
-	hint := f.T("payment.upto", f.Points(o.Points, unit), f.MoneyWithCode(o.Amount))
-	return boxView{ID: controlID(payMember.name), Name: payMember.name, Value: "max", Label: f.T("payment.use"), Hint: hint, Checked: f.checked(payMember.name, false)}
+func (f *pageData) PayBox() boxView {
+	return boxView{ID: controlID(payMember.name), Name: payMember.name, Value: "max", Label: f.T("payment.use"), Checked: f.checked(payMember.name, false)}
+}
+
+// PayUpTo says how many points there are to pay with, and what they are worth.
+func (f *pageData) PayUpTo(o payOffer, unit currencyName) string {
+	return f.T("payment.upto", f.Points(o.Points, unit), f.MoneyWithCode(o.Amount))
 }
 
 // PaidUnit is the currency of a payment's points.
@@ -116,7 +120,7 @@ func (f *pageData) MovementName(m movementShape) string {
 
 var paymentTexts = panelTexts{
 	"payment.use":               {"Usar puntos: lo más que se pueda", "Use points: as many as possible"},
-	"payment.upto":              {"Hasta %s (%s)", "Up to %s (%s)"},
+	"payment.upto":              {"hasta %s (%s)", "up to %s (%s)"},
 	"payment.most":              {"Usar lo más que se pueda", "Use as many as possible"},
 	"payment.unused":            {"No se usaron puntos.", "No points were used."},
 	"till.pay.fewer":            {"Usar menos puntos", "Use fewer points"},

@@ -670,7 +670,7 @@ func TestTillPays(t *testing.T) {
 	at := "/panel/caja/" + ana.String()
 	page := func(path string) string { return s.open(roleCashier, path).Body.String() }
 	sold := func(fields ...string) string { return s.led(roleCashier, at+"/venta", fields...) }
-	const offer = `name="pay" value="max" aria-describedby="c-pay-hint"><span>Usar puntos: lo más que se pueda<span class="hint" id="c-pay-hint">Hasta 170 Lunas (17.00 MXN)<`
+	const offer = `name="pay" value="max"><span>Usar puntos: lo más que se pueda<`
 	const due = `<p class="due">Por cobrar <strong>`
 	s.wants("before", page(at), offer, `name="pay.points" value=""`)
 	s.wants("fewer points than can be used", page("/panel/caja/"+luz.String()), `!name="pay`)
