@@ -112,6 +112,19 @@ func TestIdle(t *testing.T) {
 			{"2026-05-05T10:00:00Z", "pay", "2027-05-06T05:59:59.999Z"},
 			{"2027-06-06T10:00:00Z", "return", ""},
 		}},
+		"held over the end, paid with and returned": {alone, []lapseStep{
+			{"2026-03-05T10:00:00Z", "buy", "2027-03-06T05:59:59.999Z"},
+			{"2027-03-06T05:30:00.000Z", "hold", ""},
+			{"2027-03-06T06:10:00.000Z", "pay held", ""},
+			{"2027-03-06T06:11:00.000Z", "return", ""},
+		}},
+		"spent, and paid before that by a till that was late": {alone, []lapseStep{
+			{"2026-03-05T10:00:00Z", "buy", "2027-03-06T05:59:59.999Z"},
+			{"2026-05-05T06:01:00Z", "spend", "2027-05-06T05:59:59.999Z"},
+			{"2026-05-05T06:02:00Z", "pay late", "2027-05-06T05:59:59.999Z"}, // on the day before
+			{"2026-06-05T10:00:00Z", "redeem", "2027-06-06T05:59:59.999Z"},
+			{"2026-06-05T10:00:00Z", "cancel", "2027-05-06T05:59:59.999Z"},
+		}},
 		"pending over the end": {alone, []lapseStep{
 			{"2027-03-02T12:00:00Z", "later", ""},
 			{"2027-03-04T12:00:00Z", "", "2028-03-05T05:59:59.999Z"},
@@ -301,9 +314,16 @@ func (s *idleShop) does(what string) {
 		category := map[string]string{"spend": categoryRedemption, "fee": "Fee"}[what]
 		_, err := s.shop.move(s.ana, &movement{Category: category, Amount: dec("-10")})
 		s.shop.ok(err)
-	case "pay":
+	case "pay", "pay held", "pay late":
+		in := newSale{Type: typePurchase, Customer: s.ana, Total: dec("100"), Pay: &newPayment{Points: dec("50")}}
+		switch what {
+		case "pay held":
+			in.Pay = &newPayment{Hold: &s.held}
+		case "pay late":
+			in.OccurredAt = s.shop.clock.add(-4 * time.Minute)
+		}
 		var err error
-		s.sold, err = s.shop.sell(newSale{Type: typePurchase, Customer: s.ana, Total: dec("100"), Pay: &newPayment{Points: dec("50")}})
+		s.sold, err = s.shop.sell(in)
 		s.shop.ok(err)
 	case "capture":
 		must(s.shop, func(t *txn) (*hold, error) { return t.points.capture(s.held, dec("50")) })

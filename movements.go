@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strconv"
@@ -215,6 +216,12 @@ func (pt *pointsTxn) record(a *account, m *movement) error {
 func (m *movement) isDatedNow() bool {
 	return m.Transaction == (id{}) && m.Category != categoryExpiration && m.Category != categoryRelease
 }
+
+// writtenAt is when a movement was written, but of what time brings when it happened.
+func (m *movement) writtenAt() instant { return cmp.Or(m.Transaction.madeAt(), m.CreatedAt) }
+
+// takenAt is when the points of a debit left the balance: those of a capture when they were held.
+func (m *movement) takenAt() instant { return cmp.Or(m.Hold.madeAt(), m.writtenAt()) }
 
 // isGiveBack reports whether a movement is a refund that returned points to their
 // lots. Other refunds make a new lot.

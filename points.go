@@ -311,7 +311,7 @@ func (m *movement) givenBack(at instant) (sum decimal) {
 func (pt *pointsTxn) giveBack(a *account, debit *movement, uses []use, m *movement) error {
 	m.Category, m.CreatedAt, m.Expires = categoryRefund, cmp.Or(m.CreatedAt, pt.t.now), never
 	var lapsed []*lot
-	ended := a.Idle.hasEnded(debit.CreatedAt, pt.t.now)
+	ended := a.Idle.hasEnded(debit.takenAt(), pt.t.now)
 	for _, u := range uses {
 		if !u.comesBack(pt.t.now) {
 			if err := pt.noteExpired(u.Seq, u.Amount); err != nil {

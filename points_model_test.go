@@ -227,7 +227,7 @@ func (p *played) capture(h *modelHold, points decimal) (first []taken) {
 		n := min(points, t.amount)
 		points -= n
 		if n > 0 {
-			first = append(first, taken{lot: t.lot, amount: n})
+			first = append(first, taken{lot: t.lot, amount: n, over: h.over})
 		}
 		if n < t.amount {
 			rest = append(rest, taken{lot: t.lot, amount: t.amount - n})

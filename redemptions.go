@@ -133,10 +133,9 @@ func (rw *rewardsTxn) lastSpent(a *account, after instant) (instant, error) {
 		switch {
 		case err != nil:
 			return 0, err
+		case m.CreatedAt <= after && m.isDatedNow():
+			return after, nil
 		case m.Category != categoryRedemption || m.Amount > 0 || m.Redemption != (id{}):
-			if m.CreatedAt <= after && m.isDatedNow() {
-				return after, nil
-			}
 			continue
 		case m.Transaction != (id{}):
 			s, err := rw.t.sales.get(m.Transaction)
@@ -147,7 +146,7 @@ func (rw *rewardsTxn) lastSpent(a *account, after instant) (instant, error) {
 				continue
 			}
 		}
-		return max(after, m.CreatedAt), nil
+		after = max(after, m.CreatedAt) // one that was written before may be dated later
 	}
 	return after, nil
 }

@@ -446,16 +446,10 @@ func (sa *salesTxn) creditsOf(purchase *sale, v *saleShare) (list []*movement, o
 		return nil, false, err
 	}
 	var failed error
-	written := func(m *movement) instant {
-		if m.Transaction != (id{}) {
-			return m.Transaction.madeAt()
-		}
-		return m.CreatedAt
-	}
 	first := sort.Search(int(n.Movements), func(i int) bool {
 		m, err := sa.t.points.movement(uint64(i) + 1)
 		failed = cmp.Or(failed, err)
-		return err != nil || written(m) >= purchase.ID.madeAt()
+		return err != nil || m.writtenAt() >= purchase.ID.madeAt()
 	})
 	var sum decimal
 	for seq := uint64(first) + 1; failed == nil && seq <= n.Movements && sum < v.Earned; seq++ {
@@ -466,7 +460,7 @@ func (sa *salesTxn) creditsOf(purchase *sale, v *saleShare) (list []*movement, o
 		if m.Transaction == purchase.ID && m.Program == v.Program && m.isEarned() {
 			list = append(list, m)
 			sum += m.Amount
-		} else if written(m) > purchase.ID.madeAt() {
+		} else if m.writtenAt() > purchase.ID.madeAt() {
 			break
 		}
 	}
