@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -400,4 +402,48 @@ func TestIdleOfSchema12(t *testing.T) {
 		t.Errorf("recounted it lapses at %s, want %s", got, want)
 	}
 	s.shop.verified()
+}
+
+// TestVerifySeesEarlyLapse: what came back lapses at once or in time, and nothing else does.
+func TestVerifySeesEarlyLapse(t *testing.T) {
+	t.Parallel()
+	s := newIdleShop(t, "UTC", `"expiry":{"inactiveMonths":12}`)
+	for _, deed := range []string{"buy", "redeem", "cancel", "add"} {
+		s.does(deed)
+	}
+	s.shop.verified()
+	dropped := errors.New("dropped")
+	var report *verification
+	_, err := do(s.shop, func(t *txn) (*account, error) {
+		c, err := t.customers.get(s.ana)
+		if err != nil {
+			return nil, err
+		}
+		a, err := t.points.account(c, t.cfg.Programs[0])
+		if err != nil {
+			return nil, err
+		}
+		for l, err := range t.points.lots(a, partLot) { // of the purchase
+			if err != nil {
+				return nil, err
+			}
+			if err := t.points.expire(a, t.now, []*lot{l}); err != nil {
+				return nil, err
+			}
+			break
+		}
+		if err := t.points.saveAccount(a); err != nil {
+			return nil, err
+		}
+		if report, err = verifyWith(s.shop.engine.sizes, t.Tx, t.now, nil); err == nil {
+			err = dropped
+		}
+		return nil, err
+	})
+	if !errors.Is(err, dropped) {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(report.Problems, func(p string) bool { return strings.Contains(p, "vence puntos antes de su fecha") }) {
+		t.Errorf("verify says %q", report.Problems)
+	}
 }

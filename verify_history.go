@@ -119,7 +119,7 @@ type idleAgain struct {
 	credits  []instant // moments of what came, or became available; only where accounts lapse
 	latest   instant   // anything that can have begun a new period
 	standing []instant // debits of category Redemption that were not undone
-	back     *movement // the last that gave points back
+	back     *movement // that gave points back, until other ones follow
 }
 
 func (i *idleAgain) join(o idleAgain) {

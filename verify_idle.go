@@ -30,7 +30,10 @@ func (r *replayer) countIdle(m *movement, h *saleHistory) {
 			held.balance = m.Balance
 		}
 	case m.Category == categoryExpiration:
+		r.idle.back = nil
 		r.lapsed(m, h)
+	case m.Hold == (id{}): // else a capture, between what came back and what lapses of it
+		r.idle.back = nil
 	}
 }
 
