@@ -119,6 +119,7 @@ type idleAgain struct {
 	credits  []instant // moments of what came, or became available; only where accounts lapse
 	latest   instant   // anything that can have begun a new period
 	standing []instant // debits of category Redemption that were not undone
+	always   instant   // the last of standing that was an activity before schema 13 too
 	back     *movement // that gave points back, until other ones follow
 }
 
@@ -126,4 +127,5 @@ func (i *idleAgain) join(o idleAgain) {
 	i.latest = max(i.latest, o.latest)
 	i.standing = append(i.standing, o.standing...)
 	i.credits = append(i.credits, o.credits...)
+	i.always = max(i.always, o.always)
 }

@@ -39,8 +39,12 @@ func (r *replayer) countIdle(m *movement, h *saleHistory) {
 
 // redeemed counts a redemption that took points.
 func (i *idleAgain) redeemed(x *redemption) {
-	if x.CancelledAt == 0 {
-		i.standing = append(i.standing, x.CreatedAt)
+	if x.CancelledAt != 0 {
+		return
+	}
+	i.standing = append(i.standing, x.CreatedAt)
+	if x.Gift == (gift{}) {
+		i.always = max(i.always, x.CreatedAt)
 	}
 }
 
@@ -53,7 +57,7 @@ func (r *replayer) lapsed(m *movement, h *saleHistory) {
 		r.v.problem("%v: el movimiento %s vence puntos antes de su fecha", r.what, m.id())
 		return
 	}
-	active := slices.Max(append(r.idle.standing, 0))
+	active := r.idle.always
 	for i := range h.all { // those that were not known yet could keep nothing
 		if s := &h.all[i]; s.Customer == r.account.customer.ID && s.RegisteredAt < m.CreatedAt && s.stands() && s.shareIn(r.account.program.Number) != nil {
 			active = max(active, s.CreatedAt)
