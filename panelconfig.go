@@ -288,6 +288,7 @@ var configTexts = panelTexts{
 	"doc.expiresInDays":                      {"Vencen a los días", "Expire after days"},
 	"doc.currency":                           {"Cómo se llaman los puntos", "What points are called"},
 	"doc.currency.one":                       {"Una unidad se llama", "One of them is called"},
+	"doc.currency.many":                      {"Cómo se llaman los puntos", "What points are called"},
 	"doc.pointsDecimals":                     {"Decimales", "Decimals"},
 	"doc.rounding":                           {"Redondeo", "Rounding"},
 	"doc.returns":                            {"Devoluciones", "Returns"},

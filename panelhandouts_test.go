@@ -75,7 +75,7 @@ func TestPanelHandout(t *testing.T) {
 
 	fields := aGift("12.5")
 	c.has("review", s.reviewedGift(roleManager, page, fields), "5 clientes, 62.5 Puntos en total", "Dar los puntos")
-	if w := s.post(roleManager, page, fields); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "Revisa otra vez") {
+	if w := s.post(roleManager, page, fields); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "ya cambió") {
 		t.Errorf("not reviewed: %d %s", w.Code, mainOf(w.Body.String()))
 	}
 	s.asReviewed(roleManager, page, fields)

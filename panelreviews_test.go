@@ -76,7 +76,7 @@ func TestConfirmed(t *testing.T) {
 				fields.Set(name, value)
 			}
 			fields.Set("comment", fields.Get("comment")+" y más")
-			if answer := refused("another reason", fields); f.shows != nil && (answer.Code != http.StatusConflict || !strings.Contains(answer.Body.String(), "Revisa otra vez")) {
+			if answer := refused("another reason", fields); f.shows != nil && (answer.Code != http.StatusConflict || !strings.Contains(answer.Body.String(), "ya cambió")) {
 				t.Errorf("another reason: %d %s", answer.Code, mainOf(answer.Body.String()))
 			}
 			// The store is changed.
