@@ -68,10 +68,11 @@ func TestWebhookAddress(t *testing.T) {
 	t.Parallel()
 	d := newDesk(newShop(t, setup{}))
 	s, log := d.panelShop.shop, new(bytes.Buffer)
-	s.engine.log = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	lines := &lineWriter{out: log}
+	s.engine.log = slog.New(slog.NewJSONHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	d.as = roleOwner
 	served := s.served()
-	served.api.log, served.api.lines = s.engine.log, &lineWriter{out: log}
+	served.api.log, served.api.lines = s.engine.log, lines
 	cut := func(what, text string, want ...string) {
 		t.Helper()
 		if strings.Contains(text, "SESAMO") {
@@ -131,6 +132,7 @@ func TestWebhookAddress(t *testing.T) {
 		lists := changeLists.FindAllString(d.get(versionsPath+"/comparar?"+of).Body.String(), -1)
 		cut("versions "+of, strings.Join(lists, ""), host)
 	}
+	lines.close() // it writes from a goroutine of its own
 	cut("the log", log.String(), "/api/v1/audit")
 	s.verified()
 }
