@@ -27,6 +27,7 @@ type plot struct {
 	series          []plotSeries
 	whole           bool // the figures are counts: the axis has no fractions
 	level           bool // the axis may begin above zero, as for what rises and falls a little
+	open            bool // the last period is not over: the lines to it are dashed
 }
 
 // A plotSeries is the figures of one kind, one for each point.
@@ -70,7 +71,7 @@ func (p *plot) draw(f *format) template.HTML {
 	column := 0
 	for _, s := range p.series {
 		if s.class == "line" {
-			s.writeLine(b, axis, before)
+			s.writeLine(b, axis, before, p.open)
 			continue
 		}
 		if s.beside {
@@ -111,18 +112,24 @@ func (s *plotSeries) writeColumns(b *strings.Builder, axis plotAxis, left, wide 
 	b.WriteString(`"/>`)
 }
 
-// writeLine writes a line, and a wider one under it that parts it from columns.
-func (s *plotSeries) writeLine(b *strings.Builder, axis plotAxis, before int) {
-	points := &strings.Builder{}
+// writeLine writes a line, and a wider one under it that parts it from columns. Its way to a last
+// point that is open is dashed.
+func (s *plotSeries) writeLine(b *strings.Builder, axis plotAxis, before int, open bool) {
+	points := make([]string, len(s.values))
 	for i, v := range s.values {
-		if i > 0 {
-			points.WriteByte(' ')
-		}
-		fmt.Fprintf(points, "%d,%s", before+i*slotWide+slotWide/2, svgNumber(axis.height(v)))
+		points[i] = fmt.Sprintf("%d,%s", before+i*slotWide+slotWide/2, svgNumber(axis.height(v)))
 	}
-	for _, class := range []string{"halo", s.class} {
-		fmt.Fprintf(b, `<polyline class="%s" fill="none" vector-effect="non-scaling-stroke" points="%s"/>`, class, points)
+	write := func(class, dashes string, points []string) {
+		fmt.Fprintf(b, `<polyline class="%s" fill="none" vector-effect="non-scaling-stroke"%s points="%s"/>`, class, dashes, strings.Join(points, " "))
 	}
+	write("halo", "", points)
+	last := len(points) - 1
+	if !open || last == 0 {
+		write(s.class, "", points)
+		return
+	}
+	write(s.class, "", points[:last])
+	write(s.class, ` stroke-dasharray="3 4"`, points[last-1:])
 }
 
 // writeDots marks the last point of each line, which would be unseen if it were the only

@@ -100,7 +100,10 @@ func chartCases(t testing.TB) map[string]template.HTML {
 		}}).draw(mx),
 		"tiers":  (&barChart{"niveles", "Clientes por nivel", "Bronce 1,204, Plata 318, Oro 57, Fundadores 0.", []barRow{{"Bronce", "1,204", 1204, 0}, {"Plata", "318", 318, 0}, {"Oro", "57", 57, 0}, {"Fundadores", "0", 0, 0}}}).draw(),
 		"meters": (&barChart{"claves", "Solicitudes de hoy", "POS centro 4,100 de 5,000.", []barRow{{"POS centro", "4,100 de 5,000", 4100, 5000}, {"Tienda en línea", "5,000 de 5,000", 5000, 5000}, {"Una clave de nombre muy largo para este ancho", "0 de 1", 0, 1}}}).draw(),
-		"empty":  one("bar", true, false).draw(mx) + (&barChart{}).draw(),
+		"open": (&plot{id: "clientes", title: "Clientes", desc: "Clientes.", labels: dayLabels(mx, 12), whole: true, open: true, series: []plotSeries{
+			{class: "bar", values: someFigures(12, 0, 4*decimalOne)}, {class: "line", values: append(someFigures(11, 10*decimalOne, 60*decimalOne), 0)},
+		}}).draw(mx),
+		"empty": one("bar", true, false).draw(mx) + (&barChart{}).draw(),
 	}
 }
 

@@ -495,6 +495,20 @@ func (f *pageData) Actions(kind string) []choiceItem {
 	return append([]choiceItem{{"", f.T("audit.any")}}, items...)
 }
 
+// AuditFilters are what narrows the audit log. A subject is only there once a link has given one.
+func (f *pageData) AuditFilters(w *auditView) filterView {
+	fields := []control{
+		f.Select("action", "audit.action", w.Action, f.Actions(w.Kind)), f.Field("from", "sales.from", "date", w.From), f.Field("to", "sales.to", "date", w.To),
+	}
+	if w.Actors != nil {
+		fields = slices.Insert(fields, 0, f.Select("actor", "audit.actor", w.Actor, f.People(w.Actors)))
+	}
+	if w.Subject != "" {
+		fields = append(fields, f.Field("subject", "audit.subject", "search", w.Subject))
+	}
+	return f.Filters(fields...)
+}
+
 // Action is what was done, in words: the action itself if this sello has no words for it.
 func (f *pageData) Action(name string) string {
 	if f.Lang.has("action." + name) {

@@ -141,7 +141,7 @@ func (g *figures) customers() *chart {
 // overTime returns the chart of figures by period.
 func (g *figures) overTime(id, title, unit string, list []measure, level bool) *chart {
 	c := &chart{ID: id, Title: g.T(title) + " " + g.T("figure.by."+g.found.GroupBy), CSV: "/panel/estadisticas/csv/" + id + g.query}
-	p := plot{id: id, title: c.Title, units: g.units(unit), level: level, whole: id == "clientes"}
+	p := plot{id: id, title: c.Title, units: g.units(unit), level: level, whole: id == "clientes", open: !level && dayNamed(g.found.To) >= g.today()}
 	c.Table.Columns = []string{g.T("figure.period." + g.found.GroupBy)}
 	blank := true
 	for _, f := range list {
@@ -181,6 +181,9 @@ func (g *figures) overTime(id, title, unit string, list []measure, level bool) *
 		c.Note = g.T("figure.many")
 	default:
 		p.desc = g.describe(list[0], p.labels)
+		if p.open {
+			p.desc += " " + g.T("figure.desc.open")
+		}
 		c.Picture = p.draw(g.format)
 	}
 	return c

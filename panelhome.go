@@ -371,6 +371,7 @@ var homeTexts = panelTexts{
 	"figure.csv":           {"Descargar CSV", "Download CSV"},
 	"figure.many":          {"Son más de 400 puntos y no se distinguirían. Agrupa por semana o por mes; el CSV los tiene todos.", "These are more than 400 points, too many to tell apart. Group by week or month; the CSV has them all."},
 	"figure.desc":          {"%s, del %s al %s: lo más alto, %s (%s); lo último, %s.", "%s, from %s to %s: highest %s (%s), last %s."},
+	"figure.desc.open":     {"El último periodo no ha terminado.", "The last period is not over."},
 	"figure.thousands":     {"miles de %s", "thousands of %s"},
 	"figure.millions":      {"millones de %s", "millions of %s"},
 	"figure.by.day":        {"por día", "by day"},

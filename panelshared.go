@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -74,12 +75,20 @@ func maskedContact(c *customer) string {
 	return ""
 }
 
-// contact is how to reach a customer: masked for a member who may not see all customers.
+// contact is how to reach a customer, but for what stands for a name: masked for a member who may not
+// see all customers.
 func (v *panelRequest) contact(c *customer) string {
-	if v.mayAll("customers:read") != nil {
-		return maskedContact(c)
+	other := *c
+	switch c.name() {
+	case c.Email:
+		other.Email = ""
+	case c.Phone:
+		other.Phone = ""
 	}
-	return cmp.Or(c.Phone, c.Email)
+	if v.mayAll("customers:read") != nil {
+		return maskedContact(&other)
+	}
+	return cmp.Or(other.Phone, other.Email)
 }
 
 // typed is a number that was typed; 0 if nothing was. ok is false if the text is no number, or
@@ -194,6 +203,42 @@ func (f *pageData) Select(name, label, value string, items []choiceItem) control
 		c.Options = append(c.Options, optionView{item.Value, item.Text, item.Value == c.Value})
 	}
 	return c
+}
+
+// A filterView is what narrows a list, in the template "filters": folded on a phone, where one line
+// says what is set.
+type filterView struct {
+	Name, Set string // Set is "" if nothing is
+	Open      bool   // one of them is wrong
+	Fields    []control
+}
+
+// Filters are the controls that narrow a list, but for those with nothing to choose among.
+func (f *pageData) Filters(fields ...control) filterView {
+	fields = slices.DeleteFunc(fields, func(c control) bool { return c.Kind == "select" && len(c.Options) == 0 })
+	view := filterView{Name: f.T("filters"), Fields: fields}
+	var set []string
+	for _, c := range view.Fields {
+		view.Open = view.Open || c.Fault != ""
+		if c.Value != "" {
+			set = append(set, c.Label+": "+f.chosen(c))
+		}
+	}
+	view.Set = strings.Join(set, " · ")
+	return view
+}
+
+// chosen is what a control is set to, as a person reads it.
+func (f *pageData) chosen(c control) string {
+	for _, o := range c.Options {
+		if o.Chosen {
+			return o.Text
+		}
+	}
+	if date, err := time.Parse(time.DateOnly, c.Value); err == nil && c.Kind == "date" {
+		return f.DayAndYear(dayOn(date.Date()))
+	}
+	return c.Value
 }
 
 // People are the choices of who made something.

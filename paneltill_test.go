@@ -409,6 +409,28 @@ func TestTillContacts(t *testing.T) {
 	}
 }
 
+// TestContactOnce: what stands for a name does not stand beside it once more.
+func TestContactOnce(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		c           customer
+		whole, ends string // for who sees contacts, and for a cashier
+	}{
+		{customer{FirstName: "Ana", Phone: "+525544332210", Email: "ana@example.com"}, "+525544332210", "···· 2210"},
+		{customer{FirstName: "Ana", Email: "ana@example.com"}, "ana@example.com", "a…@…"},
+		{customer{Phone: "+525544332210", Email: "ana@example.com"}, "+525544332210", "···· 2210"},
+		{customer{Email: "ana@example.com"}, "", ""},
+		{customer{Phone: "+525544332210"}, "", ""},
+	} {
+		for as, want := range map[role]string{roleManager: test.whole, roleCashier: test.ends} {
+			v := &panelRequest{member: &member{role: as}}
+			if got := v.contact(&test.c); got != want {
+				t.Errorf("%s of %q: %q, want %q", as, test.c.name(), got, want)
+			}
+		}
+	}
+}
+
 // TestReturnsAmongMany: a purchase leads to its returns however many sales came after it, and
 // says so where it does not.
 func TestReturnsAmongMany(t *testing.T) {

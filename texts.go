@@ -123,6 +123,7 @@ var commonTexts = panelTexts{
 	"page.next":      {"Siguiente", "Next"},
 	"search":         {"Buscar", "Search"},
 	"all":            {"Todos", "All"},
+	"filters":        {"Filtros", "Filters"},
 	"required":       {"obligatorio", "required"},
 	"none":           {"–", "–"},
 }

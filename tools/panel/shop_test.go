@@ -357,6 +357,7 @@ func (s *shop) look(role string) (found survey) {
 	for len(waiting) > 0 {
 		path := waiting[0]
 		waiting = waiting[1:]
+		path, _, _ = strings.Cut(path, "#")
 		kind := anID.ReplaceAllString(strings.Split(path, "?")[0], "*")
 		if seen[kind] || strings.HasPrefix(path, "/panel/s/") || strings.HasPrefix(path, "/panel/marca/") {
 			continue
