@@ -94,11 +94,24 @@ func checkAttributes(list []attribute) error {
 	return nil
 }
 
-// A birthDate is a date as the number of its digits: 19900229. Zero is none.
+// A birthDate is a date as the number of its digits: 19900229, or 229 where the year is not
+// known. Zero is none.
 type birthDate uint32
 
-// parseBirthDate reads a date as contract §12 has it: AAAA-MM-DD, a real day.
+// noYear stands in the text of a date of birth where the year would (contract §31), as in ISO 8601
+// and vCard.
+const noYear = "--"
+
+// parseBirthDate reads a date as contract §12 has it: AAAA-MM-DD, a real day, or --MM-DD, a day of
+// some year.
 func parseBirthDate(text string) (birthDate, bool) {
+	if monthAndDay, yearless := strings.CutPrefix(text, noYear); yearless {
+		date, err := time.Parse(time.DateOnly, "2000-"+monthAndDay) // which has a 29 February
+		if err != nil {
+			return 0, false
+		}
+		return birthDate(int(date.Month())*100 + date.Day()), true
+	}
 	date, err := time.Parse(time.DateOnly, text)
 	if err != nil || date.Year() < 1 {
 		return 0, false
@@ -112,6 +125,9 @@ func (b birthDate) String() string {
 	if b == 0 {
 		return ""
 	}
+	if !b.hasYear() {
+		return fmt.Sprintf(noYear+"%02d-%02d", b.month(), b.dayOfMonth())
+	}
 	return fmt.Sprintf("%04d-%02d-%02d", b.year(), b.month(), b.dayOfMonth())
 }
 
@@ -119,8 +135,28 @@ func (b birthDate) year() int         { return int(b / 10000) }
 func (b birthDate) month() time.Month { return time.Month(b / 100 % 100) }
 func (b birthDate) dayOfMonth() int   { return int(b % 100) }
 
-// day is the date itself.
+// hasYear is also false of none.
+func (b birthDate) hasYear() bool { return b.year() > 0 }
+
+// day is the date itself, of one with a year.
 func (b birthDate) day() day { return dayOn(b.year(), b.month(), b.dayOfMonth()) }
+
+// after reports whether a date is after a day. Without a year it never is.
+func (b birthDate) after(today day) bool { return b.hasYear() && b.day() > today }
+
+// agrees reports whether two dates may be of one person: one is none, or they differ in nothing but
+// that one of them has no year.
+func (b birthDate) agrees(other birthDate) bool {
+	return b == 0 || other == 0 || b == other || b%10000 == other%10000 && b.hasYear() != other.hasYear()
+}
+
+// filledBy is the date with what another one adds: all to none, and the year to one that lacks it.
+func (b birthDate) filledBy(other birthDate) birthDate {
+	if b == 0 || b.agrees(other) && other.hasYear() {
+		return other
+	}
+	return b
+}
 
 // in is the birthday in a year. A birthday on 29 February falls on the 28th of other years.
 func (b birthDate) in(year int) day {

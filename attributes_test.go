@@ -77,6 +77,20 @@ func TestBirthDate(t *testing.T) {
 		{"2000-02-29", 20000229, true},
 		{"0001-01-01", 10101, true},
 		{"9999-12-31", 99991231, true},
+		{"--05-14", 514, true},
+		{"--02-29", 229, true},
+		{"--12-31", 1231, true},
+		{text: "--02-30"},
+		{text: "--13-01"},
+		{text: "--00-01"},
+		{text: "--5-14"},
+		{text: "--0514"},
+		{text: "--05-14 "},
+		{text: "--"},
+		{text: "---05-14"},
+		{text: "----05-14"},
+		{text: "05-14"},
+		{text: "--2000-05-14"},
 		{text: ""},
 		{text: "1900-02-29"},
 		{text: "2023-02-29"},
@@ -96,8 +110,41 @@ func TestBirthDate(t *testing.T) {
 		if got != test.want || valid != test.valid {
 			t.Errorf("%q: %d, %t", test.text, got, valid)
 		}
-		if valid && (got.String() != test.text || got.day().String() != test.text) {
+		if valid && (got.String() != test.text || got.hasYear() && got.day().String() != test.text) {
 			t.Errorf("%q is written %s and is day %s", test.text, got, got.day())
+		}
+	}
+}
+
+// TestYearlessBirthDate: a date without a year agrees with those of its day, lends nothing to one that
+// has a year, and gets that of one.
+func TestYearlessBirthDate(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		known, other, filled string
+		agree                bool
+	}{
+		{"", "", "", true},
+		{"", "--05-14", "--05-14", true},
+		{"", "1990-05-14", "1990-05-14", true},
+		{"--05-14", "", "--05-14", true},
+		{"--05-14", "--05-14", "--05-14", true},
+		{"--05-14", "--05-15", "--05-14", false},
+		{"--05-14", "1990-05-14", "1990-05-14", true},
+		{"--05-14", "1990-06-14", "--05-14", false},
+		{"1990-05-14", "--05-14", "1990-05-14", true},
+		{"1990-05-14", "--05-15", "1990-05-14", false},
+		{"1990-05-14", "1990-05-14", "1990-05-14", true},
+		{"1990-05-14", "1991-05-14", "1990-05-14", false},
+		{"1992-02-29", "--02-28", "1992-02-29", false},
+	} {
+		known, _ := parseBirthDate(test.known)
+		other, _ := parseBirthDate(test.other)
+		if known.agrees(other) != test.agree || other.agrees(known) != test.agree {
+			t.Errorf("%q and %q agree: %t", test.known, test.other, !test.agree)
+		}
+		if got := known.filledBy(other).String(); got != test.filled {
+			t.Errorf("%q filled by %q is %q, want %q", test.known, test.other, got, test.filled)
 		}
 	}
 }
@@ -105,12 +152,13 @@ func TestBirthDate(t *testing.T) {
 // TestBirthdays counts the days of every year by hand.
 func TestBirthdays(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"1990-01-01", "1990-12-31", "1992-02-28", "1992-02-29", "1992-03-01"} {
+	for _, text := range []string{"1990-01-01", "1990-12-31", "1992-02-28", "1992-02-29", "1992-03-01", "--02-29", "--12-31"} {
 		b, _ := parseBirthDate(text)
+		monthAndDay := text[len(text)-len("02-29"):]
 		last := 2022 // the latest birthday so far
 		for date := time.Date(2023, 1, 1, 0, 0, 0, 0, time.UTC); date.Year() < 2033; date = date.AddDate(0, 0, 1) {
 			tomorrow := date.AddDate(0, 0, 1)
-			is := date.Format("01-02") == text[5:] || text[5:] == "02-29" && date.Format("01-02") == "02-28" && tomorrow.Day() == 1
+			is := date.Format("01-02") == monthAndDay || monthAndDay == "02-29" && date.Format("01-02") == "02-28" && tomorrow.Day() == 1
 			today := dayOn(date.Date())
 			if is {
 				last = date.Year()

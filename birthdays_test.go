@@ -33,7 +33,7 @@ func TestBirthdayPoints(t *testing.T) {
 		place, err := time.LoadLocation(zone)
 		s.ok(err)
 		today := func() day { return dayOf(s.clock, place) }
-		dates := []birthDate{0, 19900101, 19991231, 20000228, 20000229, 20000301, 19800615, 19801225}
+		dates := []birthDate{0, 19900101, 19991231, 20000228, 20000229, 20000301, 19800615, 19801225, 229, 615, 1225}
 		var all []*modelBirthday
 		ruled, next := true, today() // next is the first day whose birthdays are not done
 		settle := func() {
@@ -73,9 +73,10 @@ func TestBirthdayPoints(t *testing.T) {
 				}
 				m, to := pick(rnd, all...), pick(rnd, dates...)
 				must(s, func(t *txn) (*customer, error) { return t.customers.patch(m.cust, customerPatch{BirthDate: &to}, nil) })
-				if m.birth != to {
-					m.birth, m.since = to, today()
+				if m.birth%10000 != to%10000 || m.birth > 9999 && to > 9999 && m.birth != to {
+					m.since = today()
 				}
+				m.birth = to
 			case 4:
 				if len(all) == 0 {
 					continue
@@ -148,6 +149,32 @@ func TestBirthdayMovement(t *testing.T) {
 	s.pass(31 * oneDay)
 	s.swept()
 	s.wantStanding(ana.ID, "6 0 106", "the gift has expired")
+}
+
+// TestBirthdayYearTold: a year that becomes known, or is taken back, on the day itself takes nobody's
+// points, and gives them to nobody twice.
+func TestBirthdayYearTold(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{at: "2027-02-27T12:00:00Z", program: `"rules":[{"key":"day","name":"día","on":"Birthday","points":10}]`})
+	ana := must(s, func(t *txn) (*customer, error) {
+		c, _, err := t.customers.enrol(enrolment{Email: "ana@example.com", BirthDate: 229})
+		return c, err
+	}).ID
+	s.swept()
+	s.wantStanding(ana, "0 0 0", "a day before")
+	s.setClock("2027-02-28T18:00:00Z")
+	for _, date := range []birthDate{19920229, 229, 20000229} {
+		must(s, func(t *txn) (any, error) { return t.customers.patch(ana, customerPatch{BirthDate: &date}, nil) })
+		s.swept()
+		s.wantStanding(ana, "10 0 10", "on the 28th of a common year: "+date.String())
+	}
+	s.setClock("2028-02-28T18:00:00Z")
+	s.swept()
+	s.wantStanding(ana, "10 0 10", "not on the 28th of a leap year")
+	s.setClock("2028-02-29T18:00:00Z")
+	s.swept()
+	s.wantStanding(ana, "20 0 20", "on the 29th")
+	s.verified()
 }
 
 // TestBirthdaysElsewhere: an organization without Birthday rules does not stand in the way

@@ -66,9 +66,13 @@ func (p *customerPatch) of(c *customer, today day) *customer {
 }
 
 // setBirthDate sets the date, or clears it. The next birthday after today is the first
-// that counts.
+// that counts, unless only the year has become known, or is no longer: that moves no birthday.
 func (c *customer) setBirthDate(b birthDate, today day) {
 	if b == c.BirthDate {
+		return
+	}
+	if b != 0 && c.BirthDate != 0 && b.agrees(c.BirthDate) {
+		c.BirthDate = b
 		return
 	}
 	if c.BirthDate, c.BirthdayFrom = b, 0; b != 0 {

@@ -425,7 +425,7 @@ func (c *customer) filledBy(e enrolment, today day) customer {
 	after.Email = cmp.Or(c.Email, e.Email)
 	after.Phone = cmp.Or(c.Phone, e.Phone)
 	after.ExternalID = cmp.Or(c.ExternalID, e.ExternalID)
-	after.setBirthDate(cmp.Or(c.BirthDate, e.BirthDate), today)
+	after.setBirthDate(c.BirthDate.filledBy(e.BirthDate), today)
 	if all := mergeAttributes(e.Attributes, c.Attributes); checkAttributes(all) == nil {
 		after.Attributes = all
 	}

@@ -61,7 +61,7 @@ var (
 	codeLabelsInvalid            = newCode("labels_invalid", http.StatusBadRequest, "labels no es válido")
 	codeHoldExceeded             = newCode("hold_exceeded", http.StatusBadRequest, "La retención es de N puntos")
 	codeCustomerInactive         = newCode("customer_inactive", http.StatusBadRequest, "El cliente no está activo")
-	codeBirthDateInvalid         = newCode("birth_date_invalid", http.StatusBadRequest, "birthDate debe ser una fecha AAAA-MM-DD no futura")
+	codeBirthDateInvalid         = newCode("birth_date_invalid", http.StatusBadRequest, "birthDate debe ser una fecha AAAA-MM-DD no futura, o --MM-DD sin año")
 	codeAttributesInvalid        = newCode("attributes_invalid", http.StatusBadRequest, "attributes no es válido")
 	codeDryRunUnavailable        = newCode("dry_run_unavailable", http.StatusBadRequest, "Esta operación no tiene ensayo")
 	codeInvalidJSON              = newCode("invalid_json", http.StatusBadRequest, "El cuerpo no es JSON válido")

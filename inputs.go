@@ -216,7 +216,7 @@ func parsedBirthDate(in input, text string, present bool, name string, today day
 		return 0
 	}
 	b, ok := parseBirthDate(text)
-	if !ok || b.day() > today {
+	if !ok || b.after(today) {
 		in.fail(newError(codeBirthDateInvalid).on(name))
 		return 0
 	}

@@ -102,6 +102,7 @@ func (c *customer) mergedWith(gone *customer, today day) (*customer, *customer, 
 	if after.BirthDate == 0 { // also the year from which it counts
 		after.BirthDate, after.BirthdayFrom = gone.BirthDate, gone.BirthdayFrom
 	}
+	after.BirthDate = after.BirthDate.filledBy(gone.BirthDate) // the year alone, if that
 	after.BirthdayYear = max(c.BirthdayYear, gone.BirthdayYear)
 	after.Marketing = c.Marketing.later(gone.Marketing)
 	var ok bool

@@ -235,6 +235,29 @@ func TestMergeFamilies(t *testing.T) {
 	}
 }
 
+// TestMergeBirthDates: the fuller of two dates that agree is kept, and otherwise the one's that stays.
+func TestMergeBirthDates(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{program: `"rules":[{"key":"day","name":"Day","on":"Birthday","points":10}]`})
+	for i, test := range []struct{ kept, gone, want birthDate }{
+		{620, 19900620, 19900620}, {19900620, 620, 19900620}, {620, 19900621, 620}, {0, 620, 620}, {620, 0, 620}, {620, 621, 620},
+	} {
+		enrol := func(name string, date birthDate) id {
+			return must(s, func(t *txn) (*customer, error) {
+				c, _, err := t.customers.enrol(enrolment{Email: fmt.Sprintf("%s%d@example.com", name, i), BirthDate: date})
+				return c, err
+			}).ID
+		}
+		kept, gone := enrol("kept", test.kept), enrol("gone", test.gone)
+		s.merged(kept, gone)
+		c := ask(s, func(t *txn) (*customer, error) { return t.customers.get(kept) })
+		if c.BirthDate != test.want || c.BirthdayFrom != 2026 {
+			t.Errorf("%s with %s is born %s, and counts from %d", test.kept, test.gone, c.BirthDate, c.BirthdayFrom)
+		}
+	}
+	s.verified()
+}
+
 // TestMergeCounts: what limits a customer's rules, rewards and birthdays counts for both.
 func TestMergeCounts(t *testing.T) {
 	t.Parallel()

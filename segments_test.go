@@ -96,7 +96,7 @@ func TestSegmentRules(t *testing.T) {
 	_, err := s.deduct(ana, "40")
 	s.ok(err)
 	must(s, func(t *txn) (any, error) {
-		c, err := t.customers.patch(ana, customerPatch{BirthDate: new(birthDate(19900331)), Attributes: []attribute{
+		c, err := t.customers.patch(ana, customerPatch{BirthDate: new(birthDate(331)), Attributes: []attribute{
 			{"talla", `"M"`}, {"vegana", "true"}, {"hijos", "2"}, {"largo", "1e+30"}, {"cuarto. a", `"x"`},
 		}}, nil)
 		if err != nil {

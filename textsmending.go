@@ -46,7 +46,7 @@ var mendingTexts = panelTexts{
 	"mend.hold_closed":                {"La retención terminó; context.status dice cómo. Retén otra vez, o paga con el saldo.", "The hold has ended; context.status says how. Hold again, or pay from the balance."},
 	"mend.too_many_holds":             {"El cliente tiene tantas retenciones abiertas como se permite. Libera o cobra las que ya no hagan falta.", "The customer has as many open holds as allowed. Release or capture those that are no longer needed."},
 	"mend.customer_inactive":          {"El cliente está de baja. Si vuelve, ponlo en Active.", "The customer is inactive. Who comes back is set to Active."},
-	"mend.birth_date_invalid":         {"birthDate debe tener la forma 1990-05-23.", "birthDate is written as 1990-05-23."},
+	"mend.birth_date_invalid":         {"birthDate debe tener la forma 1990-05-23, o --05-23 sin año.", "birthDate is written as 1990-05-23, or --05-23 without a year."},
 	"mend.attributes_invalid":         {"attributes es un objeto de pocos textos, números, listas de textos, true o false. La referencia dice cuántos caben.", "attributes is an object of a few texts, numbers, lists of texts, true or false. The reference says how many there may be."},
 	"mend.invalid_json":               {"El cuerpo no es JSON: suele faltar una comilla o sobrar una coma.", "The body is no JSON: often a quote is missing, or there is a comma too many."},
 	"mend.invalid_field":              {"El mensaje dice qué campo está mal y por qué.", "The message says which field is wrong and why."},
