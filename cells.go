@@ -132,6 +132,23 @@ const (
 type dateForm struct {
 	order dateOrder // that the command line says
 	mixed bool      // some dates of the file can only have the month first
+
+	dayDashed bool // some birthdays without a year, such as 14-05, can only have the day first
+}
+
+// learn takes from a cell of a column what it tells of the file.
+func (f *dateForm) learn(column, cell string) {
+	f.mixed = f.mixed || isMonthFirst(cell)
+	m := yearlessPattern(cell)
+	if column != "birthDate" || m == nil {
+		return
+	}
+	switch m[2] {
+	case "/":
+		f.mixed = f.mixed || onlyMonthFirst(m[1], m[3])
+	case "-":
+		f.dayDashed = f.dayDashed || onlyMonthFirst(m[3], m[1])
+	}
 }
 
 // monthFirst reports whether a date that begins with these numbers has the month first. ok
@@ -148,11 +165,13 @@ func (f dateForm) monthFirst(first, second string) (yes, ok bool) {
 // isMonthFirst reports whether a cell is a date that can only have the month first.
 func isMonthFirst(cell string) bool {
 	m := datePattern(cell)
-	if m == nil {
-		return false
-	}
-	a, _ := strconv.Atoi(m[1])
-	b, _ := strconv.Atoi(m[2])
+	return m != nil && onlyMonthFirst(m[1], m[2])
+}
+
+// onlyMonthFirst reports whether the first of two numbers can be a month, and the second but a day.
+func onlyMonthFirst(first, second string) bool {
+	a, _ := strconv.Atoi(first)
+	b, _ := strconv.Atoi(second)
 	return 1 <= a && a <= 12 && 12 < b && b <= 31
 }
 
@@ -188,14 +207,58 @@ func (f dateForm) plain(cell string) (text string, ok bool) {
 	return isoDate(cell, []string{"", m[3], m[2], m[1], m[4]}), ok
 }
 
+// yearless matches a birthday without a year: 14/05, or 05-14. With a point it could be a number.
+var yearless = regexp.MustCompile(`^([0-9]{1,2})([/-])([0-9]{1,2})$`)
+
+// yearlessPattern returns the parts of a cell that yearless matches, or nil.
+func yearlessPattern(cell string) []string {
+	if cell = plainBlanks(cell); len(cell) > len("05-14") {
+		return nil
+	}
+	return yearless.FindStringSubmatch(cell)
+}
+
+// dashedInTwoWays is the fault of a birthday that birthDate cannot read.
+const dashedInTwoWays = "se puede leer de dos maneras, porque otros cumpleaños del archivo llevan primero el día; con -dates dmy o -dates mdy se decide"
+
+// birthDate is plain for a date of birth, whose year may be missing. 14/05 has the order of the
+// file's dates. 05-14 is as in ISO 8601, with the month first, unless the command line says another
+// order or that cannot be; if it cannot be in other cells, one that has two readings is a fault.
+func (f dateForm) birthDate(cell string) (text, fault string) {
+	m := yearlessPattern(cell)
+	if m == nil {
+		if text, ok := f.plain(cell); ok {
+			return text, ""
+		}
+		return cell, dateInTwoWays
+	}
+	first, second := m[1], m[3]
+	monthFirst, ok := f.monthFirst(first, second)
+	fault = dateInTwoWays
+	if m[2] == "-" && f.order == orderUnknown {
+		dayFirst := onlyMonthFirst(second, first)
+		monthFirst, ok = !dayFirst, dayFirst || !f.dayDashed || onlyMonthFirst(first, second) || first == second
+		fault = dashedInTwoWays
+	}
+	if ok {
+		fault = ""
+	}
+	if !monthFirst {
+		first, second = second, first
+	}
+	return noYear + twoDigits(first) + "-" + twoDigits(second), fault
+}
+
+// twoDigits is a number of one or two digits with a zero before it if it has but one.
+func twoDigits(s string) string { return strings.Repeat("0", 2-len(s)) + s }
+
 // isoDate spells the parts of a date, from the year to the time; cell if there are none.
 func isoDate(cell string, m []string) string {
 	if m == nil {
 		return cell
 	}
 	year, month, day, clock := m[1], m[2], m[3], m[4]
-	pad := func(s string) string { return strings.Repeat("0", 2-len(s)) + s }
-	date := year + "-" + pad(month) + "-" + pad(day)
+	date := year + "-" + twoDigits(month) + "-" + twoDigits(day)
 	if clock == "" {
 		return date
 	}

@@ -93,6 +93,78 @@ func TestDateCells(t *testing.T) {
 	}
 }
 
+// TestYearlessCells: birthdays without a year in the forms of contract §31, each as the file that it
+// stands in has its dates.
+func TestYearlessCells(t *testing.T) {
+	t.Parallel()
+	const twoWays = "?"
+	for _, test := range []struct{ others, cell, unknown, dmy, mdy string }{
+		{"", "--05-14", "--05-14", "--05-14", "--05-14"},
+		{"", "05-14", "--05-14", "--14-05", "--05-14"},
+		{"", "5-4", "--05-04", "--04-05", "--05-04"},
+		{"", "14-05", "--05-14", "--05-14", "--14-05"},
+		{"", "14/05", "--05-14", "--05-14", "--14-05"},
+		{"", " 4/5 ", "--05-04", "--05-04", "--04-05"},
+		{"", "13/13", "--13-13", "--13-13", "--13-13"},
+		{"", "5.10", "5.10", "5.10", "5.10"},
+		{"", "14/05/1990", "1990-05-14", "1990-05-14", "1990-14-05"},
+		{"05/14", "05/14", "--05-14", "--14-05", "--05-14"},
+		{"05/14", "14/05", "--05-14", "--05-14", "--14-05"},
+		{"05/14", "04/05", twoWays, "--05-04", "--04-05"},
+		{"05/14", "04/05/1990", twoWays, "1990-05-04", "1990-04-05"},
+		{"05/14", "04-05", "--04-05", "--05-04", "--04-05"},
+		{"05/14/1990", "04/05", twoWays, "--05-04", "--04-05"},
+		{"14-05", "04-05", twoWays, "--05-04", "--04-05"},
+		{"14-05", "05-14", "--05-14", "--14-05", "--05-14"},
+		{"14-05", "05-05", "--05-05", "--05-05", "--05-05"},
+		{"14-05", "04/05", "--05-04", "--05-04", "--04-05"},
+	} {
+		for order, want := range map[dateOrder]string{orderUnknown: test.unknown, orderDayMonth: test.dmy, orderMonthDay: test.mdy} {
+			f := dateForm{order: order}
+			f.learn("birthDate", test.others)
+			got, fault := f.birthDate(test.cell)
+			if fault != "" {
+				got = twoWays
+			}
+			if strings.TrimSpace(got) != want {
+				t.Errorf("%q beside %q, order %q: %q, want %q", test.cell, test.others, order, got, want)
+			}
+		}
+	}
+	f := dateForm{}
+	if f.learn("createdAt", "05/14"); f.mixed {
+		t.Error("another column's cell tells the order of dates")
+	}
+}
+
+// TestYearlessImport: birthdays of sheets come in, those that are no day are told, and what is
+// exported comes in again as it was.
+func TestYearlessImport(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	got := s.importCSV(t, "nombre,correo,cumpleaños\nAna,ana@example.com,14/05\nEva,eva@example.com,02-29\nIvo,ivo@example.com,--12-31\n"+
+		"Uma,uma@example.com,02-30\nLeo,leo@example.com,--13-01\nTeo,teo@example.com,31/04\n")
+	const fault = `: debe ser una fecha con el año de cuatro cifras, como 1990-05-14 o 14/05/1990, o sin año, como 05-14 o 14/05 (con -dates mdy, 05/14/1990 o 05/14)`
+	same(t, "the import", got, `3 new, 0 known, 3 wrong; 5 cumpleaños: "02-30"`+fault+`; 6 cumpleaños: "--13-01"`+fault+`; 7 cumpleaños: "31/04"`+fault)
+	got = s.importCSV(t, "nombre,correo,cumpleaños\nZoe,zoe@example.com,12/31\nPía,pia@example.com,04/05\n")
+	same(t, "of two readings", got, `1 new, 0 known, 1 wrong; 3 cumpleaños: "04/05": `+dateInTwoWays)
+	for name, want := range map[string]birthDate{"ana": 514, "eva": 229, "ivo": 1231, "zoe": 1231} {
+		if got := s.byEmail(name).BirthDate; got != want {
+			t.Errorf("%s was born %s, want %s", name, got, want)
+		}
+	}
+	s.verified()
+	from := newOpenTill(t)
+	from.ok("import customers " + from.file("c.csv", "correo,cumpleaños\nana@example.com,14/05\neva@example.com,29/02/1992\n"))
+	for _, flags := range []string{"", " -raw"} {
+		text, to := from.ok("export customers"+flags), newOpenTill(t)
+		to.ok("import customers" + flags + " " + to.file("c.csv", text))
+		if again := to.ok("export customers" + flags); again != text || !strings.Contains(text, "--05-14") {
+			t.Errorf("%s: %s\nwant %s", flags, again, text)
+		}
+	}
+}
+
 // TestLostDigits: a phone that a spreadsheet took for a number has lost digits.
 func TestLostDigits(t *testing.T) {
 	t.Parallel()

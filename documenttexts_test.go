@@ -74,7 +74,7 @@ func fieldFaults(t *testing.T) (texts []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	constants := map[string]string{"notDate": notDate, "notPast": notPast}
+	constants := map[string]string{"notDate": notDate, "notBirthDate": notBirthDate, "notPast": notPast}
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue

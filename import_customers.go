@@ -164,6 +164,8 @@ const (
 const (
 	notDate = "debe ser una fecha con el año de cuatro cifras, como 2026-11-30 o 30/11/2026 (con -dates mdy, 11/30/2026)"
 	notPast = "no puede ser una fecha futura"
+
+	notBirthDate = "debe ser una fecha con el año de cuatro cifras, como 1990-05-14 o 14/05/1990, o sin año, como 05-14 o 14/05 (con -dates mdy, 05/14/1990 o 05/14)"
 )
 
 // programFor returns the program that points come into: the one with a key, or the
@@ -266,7 +268,7 @@ func importCustomer(t *txn, r *rowReader, into *program, samePerson bool) (o imp
 // of the customer is its own, too.
 func (o *importOutcome) warnDropped(t *txn, r *rowReader, known *customer, e enrolment) error {
 	var dropped []string
-	if known != nil && e.BirthDate != 0 && known.BirthDate != 0 && e.BirthDate != known.BirthDate {
+	if known != nil && !e.BirthDate.agrees(known.BirthDate) {
 		dropped = append(dropped, fmt.Sprintf("el cliente tiene otra fecha de nacimiento, %s, y la conserva", known.BirthDate))
 	}
 	if known != nil && e.ExternalID != "" && known.ExternalID != "" {
@@ -336,8 +338,8 @@ func birthDateOf(t *txn, r *rowReader) birthDate {
 	b, ok := parseBirthDate(text)
 	switch {
 	case !ok:
-		r.invalid("birthDate", notDate)
-	case b.day() > t.dayOf(t.now):
+		r.invalid("birthDate", notBirthDate)
+	case b.after(t.dayOf(t.now)):
 		r.invalid("birthDate", notPast)
 	default:
 		return b

@@ -164,13 +164,22 @@ func TestImportOtherData(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{})
 	const head = "nombre,correo,teléfono,externalId,cumpleaños\n"
-	s.importCSV(t, head+"Ana,ana@example.com,5512345678,A-1,1990-05-14\nEva,,5512345679,E-1,1991-05-14\nLuz,luz@example.com,,,\n")
+	s.importCSV(t, head+"Ana,ana@example.com,5512345678,A-1,1990-05-14\nEva,,5512345679,E-1,1991-05-14\nLuz,luz@example.com,,,\nNoé,noe@example.com,,,02-29\n")
 	s.merged(s.byEmail("ana").ID, s.byEmail("luz").ID)
 	for _, test := range []struct{ row, want string }{
 		{"Ana,ana@example.com,5512345678,A-1,14/05/1990", ""},
 		{"Ana,ana@example.com,5512345678,,", ""},
 		{"Ana,ana@example.com,5512345678,A-1,15/05/1990", "aviso: el cliente tiene otra fecha de nacimiento, 1990-05-14, y la conserva"},
 		{"Ana,ana@example.com,,A-2,1990-05-15", "aviso: el cliente tiene otra fecha de nacimiento, 1990-05-14, y la conserva; el cliente tiene otro externalId, A-1, y lo conserva"},
+		{"Ana,ana@example.com,,,05-14", ""},
+		{"Ana,ana@example.com,,,--05-14", ""},
+		{"Ana,ana@example.com,,,14/05", ""},
+		{"Ana,ana@example.com,,,15/05", "aviso: el cliente tiene otra fecha de nacimiento, 1990-05-14, y la conserva"},
+		{"Noé,noe@example.com,,,28/02", "aviso: el cliente tiene otra fecha de nacimiento, --02-29, y la conserva"},
+		{"Noé,noe@example.com,,,28/02/1992", "aviso: el cliente tiene otra fecha de nacimiento, --02-29, y la conserva"},
+		{"Noé,noe@example.com,,,29/02/1992", ""},
+		{"Noé,noe@example.com,,,29/02/1996", "aviso: el cliente tiene otra fecha de nacimiento, 1992-02-29, y la conserva"},
+		{"Noé,noe@example.com,,,02-29", ""},
 		{"Eve,,5512345679,E-2,", "aviso: el cliente tiene otro externalId, E-1, y lo conserva; el teléfono es de un cliente con otro nombre, y se tomó por la misma persona: Eva, externalId E-1"},
 	} {
 		want := "0 new, 1 known, 0 wrong"
@@ -179,6 +188,11 @@ func TestImportOtherData(t *testing.T) {
 		}
 		if got := s.importCSV(t, head+test.row+"\n"); got != want {
 			t.Errorf("%s:\n%s\nwant %s", test.row, got, want)
+		}
+	}
+	for email, want := range map[string]birthDate{"ana": 19900514, "noe": 19920229} {
+		if got := s.byEmail(email).BirthDate; got != want {
+			t.Errorf("%s was born %s, want %s", email, got, want)
 		}
 	}
 	s.verified()

@@ -131,6 +131,14 @@ func (r *cellReader) date() string {
 	return text
 }
 
+func (r *cellReader) birthDate() string {
+	text, fault := r.dates.birthDate(r.cell)
+	if fault != "" {
+		r.fail(fault)
+	}
+	return text
+}
+
 // moment reads a date with its time, which may stand in a column of its own.
 func (r *cellReader) moment(date, clock string) string {
 	text := r.date()
@@ -207,7 +215,7 @@ func (s *sheet) toRow(fields []string) (row importRow, faults []rowFault) {
 		case "externalId":
 			row.ExternalID = in.key()
 		case "birthDate":
-			row.BirthDate = in.date()
+			row.BirthDate = in.birthDate()
 		case "marketing":
 			row.Marketing = cell
 		case "marketingAt":
@@ -268,7 +276,7 @@ func (row *importRow) label(name, cell string) {
 }
 
 // survey reads the rows for what only all of them tell: whether a column without a heading
-// has a cell, which is an error, and whether dates have the month first.
+// has a cell, which is an error, and in what order the numbers of dates are.
 func (s *sheet) survey(in *lineReader) error {
 	unnamed := s.headings.unnamed(s.columns)
 	var dates []int
@@ -291,8 +299,8 @@ func (s *sheet) survey(in *lineReader) error {
 				return adminErrorf("la columna %d no tiene encabezado y la línea %d tiene un valor en ella; con -ignore= se deja fuera", i+1, line.number)
 			}
 		}
-		if slices.ContainsFunc(dates, func(i int) bool { return isMonthFirst(line.fields[i]) }) {
-			s.dates.mixed, dates = true, nil
+		for _, i := range dates {
+			s.dates.learn(s.taken[i], line.fields[i])
 		}
 	}
 	return nil

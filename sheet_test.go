@@ -269,6 +269,7 @@ func TestRowFaults(t *testing.T) {
 		customers = "Núm. cliente,Nombre completo,Correo electrónico,Celular,Cumpleaños,Miembro desde,Saldo,Caduca,Puntos por vida"
 		sales     = "Folio,Fecha,Correo,Tipo,Importe,Producto,Piezas,Precio unitario"
 		notDate   = "debe ser una fecha con el año de cuatro cifras, como 2026-11-30 o 30/11/2026 (con -dates mdy, 11/30/2026)"
+		notBirth  = "debe ser una fecha con el año de cuatro cifras, como 1990-05-14 o 14/05/1990, o sin año, como 05-14 o 14/05 (con -dates mdy, 05/14/1990 o 05/14)"
 		anas      = "el teléfono ya es de otra persona: Ana P…, externalId A-1"
 	)
 	long := strings.Repeat("x", 101)
@@ -281,21 +282,21 @@ func TestRowFaults(t *testing.T) {
 		want                        []string // of the first wrong row; nil: none is wrong
 	}{
 		{"none", importCustomers, customers, "B-1,Eva Ruiz,eva@example.com,,,,5,,", nil},
-		{"one date", importCustomers, customers, ",,eva@example.com,,3/4/85,,,,", []string{`Cumpleaños: "3/4/85": ` + notDate}},
+		{"one date", importCustomers, customers, ",,eva@example.com,,3/4/85,,,,", []string{`Cumpleaños: "3/4/85": ` + notBirth}},
 		{"a future date", importCustomers, customers, ",,eva@example.com,,2030-01-01,,,,", []string{`Cumpleaños: "2030-01-01": no puede ser una fecha futura`}},
 		{"two, one seen in the file alone", importCustomers, customers, ",,eva,,,,\"1,250\",,", []string{`Correo electrónico: "eva": no es un email válido`, `Saldo: "1,250": se puede leer de dos maneras; con -decimal coma o -decimal punto se decide`}},
-		{"three", importCustomers, customers, ",,eva,123,3/4/85,,,,", []string{`Correo electrónico: "eva": no es un email válido`, `Celular: "123": no es un teléfono válido`, `Cumpleaños: "3/4/85": ` + notDate}},
+		{"three", importCustomers, customers, ",,eva,123,3/4/85,,,,", []string{`Correo electrónico: "eva": no es un email válido`, `Celular: "123": no es un teléfono válido`, `Cumpleaños: "3/4/85": ` + notBirth}},
 		{"four", importCustomers, customers, "," + long + ",,,3/4/85,ayer,cien,,", []string{
-			`Nombre completo: "` + long[:60] + `…": no puede superar los 100 caracteres`, `Cumpleaños: "3/4/85": ` + notDate,
+			`Nombre completo: "` + long[:60] + `…": no puede superar los 100 caracteres`, `Cumpleaños: "3/4/85": ` + notBirth,
 			`Miembro desde: "ayer": ` + notDate, `Saldo: "cien": debe ser un número`, "Se requiere email o número de teléfono"}},
 		{"two that the store alone tells", importCustomers, customers, "A-1,Eva Ruiz,eva@example.com,,,,5,2020-01-01,", []string{
 			`Núm. cliente: "A-1": pertenece a otro cliente`, `Caduca: "2020-01-01": debe ser una fecha futura`}},
-		{"a phone of somebody else, beside others", importCustomers, customers, ",Eva Ruiz,eva@example.com,55 1234 5678,3/4/85,,cien,,", []string{`Cumpleaños: "3/4/85": ` + notDate, `Saldo: "cien": debe ser un número`, anas}},
+		{"a phone of somebody else, beside others", importCustomers, customers, ",Eva Ruiz,eva@example.com,55 1234 5678,3/4/85,,cien,,", []string{`Cumpleaños: "3/4/85": ` + notBirth, `Saldo: "cien": debe ser un número`, anas}},
 		{"a phone of somebody else, and a number of two readings", importCustomers, "Celular;Correo;Nombre;Saldo", "5512345678;eva@example.com;Eva;1.250", []string{`Saldo: "1.250": se puede leer de dos maneras; con -decimal coma o -decimal punto se decide`, anas}},
 		{"both figures are others than before", importCustomers, customers, ",Ana Peña,ana@example.com,,3/4/85,,11,,21", []string{
-			`Cumpleaños: "3/4/85": ` + notDate, `Saldo: "11": el cliente ya tiene un saldo inicial de 10`, `Puntos por vida: "21": el cliente ya tiene puntos históricos: 20`}},
+			`Cumpleaños: "3/4/85": ` + notBirth, `Saldo: "11": el cliente ya tiene un saldo inicial de 10`, `Puntos por vida: "21": el cliente ya tiene puntos históricos: 20`}},
 		{"e-mail and phone of two customers, and a date", importCustomers, customers, ",,ana@example.com,5587654321,3/4/85,,,,", []string{
-			`Cumpleaños: "3/4/85": ` + notDate, "El email y el teléfono pertenecen a clientes distintos"}},
+			`Cumpleaños: "3/4/85": ` + notBirth, "El email y el teléfono pertenecen a clientes distintos"}},
 
 		{"a sale without faults", importSales, sales, "T-1,2026-01-05,ana@example.com,,10,,,", nil},
 		{"an unknown customer, and a total", importSales, sales, "T-2,2026-01-05,nadie@example.com,,0,,,", []string{`Importe: "0": debe ser mayor a 0`, "Cliente no encontrado"}},
