@@ -223,6 +223,14 @@ func (f *format) LongDay(d day) string {
 	return text
 }
 
+// BirthDate writes a date of birth: "18 feb 1990", or "18 de febrero" without a year.
+func (f *format) BirthDate(b birthDate) string {
+	if b.hasYear() {
+		return f.DayAndYear(b.day())
+	}
+	return fmt.Sprintf(f.calendar().longDay, b.dayOfMonth(), f.calendar().months[b.month()-1])
+}
+
 // Month writes the month of a day: "feb 2026".
 func (f *format) Month(d day) string {
 	year, month, _ := d.date().Date()

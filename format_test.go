@@ -133,6 +133,7 @@ func TestFormatMoments(t *testing.T) {
 		{es.Days(dayOn(2025, 2, 1), feb), "1 feb 2025 – 18 feb"},
 		{es.LongDay(feb), "18 de febrero"}, {en.LongDay(feb), "18 February"},
 		{es.LongDay(old), "1 de septiembre de 2024"}, {en.LongDay(old), "1 September 2024"},
+		{es.BirthDate(19900514), "14 may 1990"}, {en.BirthDate(19900514), "14 May 1990"}, {es.BirthDate(514), "14 de mayo"}, {en.BirthDate(229), "29 February"},
 		{es.Month(feb), "feb 2026"}, {en.Month(feb), "Feb 2026"},
 		{es.Date(at), "18 feb 2026"}, {en.Date(at), "18 Feb 2026"},
 		{es.Time(at), "23:04"}, {es.Seconds(at), "23:04:31"},

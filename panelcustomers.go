@@ -658,7 +658,7 @@ func (f *pageData) Person(c *customerDetail) [][]control {
 	return [][]control{
 		{f.Field("firstName", "field.firstName", "text", f.Text(c.FirstName)), f.Field("lastName", "field.lastName", "text", f.Text(c.LastName))},
 		{f.Field("phoneNumber", "field.phoneNumber", "tel", f.Text(c.PhoneNumber)), f.Field("email", "field.email", "text", f.Text(c.Email))},
-		{f.Field("birthDate", "field.birthDate", "text", f.Text(c.BirthDate)), f.Field("externalId", "field.externalId", "text", f.Text(c.ExternalID))},
+		{f.Field("birthDate", "field.birthDate", "text", strings.TrimPrefix(f.Text(c.BirthDate), noYear)), f.Field("externalId", "field.externalId", "text", f.Text(c.ExternalID))},
 	}
 }
 
@@ -672,6 +672,15 @@ func (f *pageData) Falls(v *tierProgress) string {
 
 // Known is a text, or a dash.
 func (f *pageData) Known(s *string) string { return textOr(s, f.T("none")) }
+
+// BornOn is a date of birth in words, or a dash.
+func (f *pageData) BornOn(s *string) string {
+	b, ok := parseBirthDate(f.Text(s))
+	if !ok {
+		return f.T("none")
+	}
+	return f.BirthDate(b)
+}
 
 // Kept is the value that a form was sent with, or the page's: after a change by somebody else
 // the form says that it has seen that one.

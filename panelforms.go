@@ -575,5 +575,13 @@ func blankOr(literal func(v *panelRequest, name, text string) string) func(*pane
 	}
 }
 
+// birthDateLiteral is a date of birth as the API has it: people put nothing where the year would be.
+func birthDateLiteral(_ *panelRequest, _, text string) string {
+	if _, ok := parseBirthDate(noYear + text); ok {
+		text = noYear + text
+	}
+	return string(appendJSONString(nil, text))
+}
+
 // boolLiteral is true for a box that is checked, and for a choice what it says.
 func boolLiteral(_ *panelRequest, _, text string) string { return strconv.FormatBool(text != "false") }

@@ -186,7 +186,7 @@ var goodForms = map[string]goodForm{
 	"/panel/auditoria/exportar":                 {post: of("kind", "All"), logs: true, alone: filesAlone},
 	"/panel/estadisticas/csv/{figure}":          {post: of("groupBy", "week"), logs: true, alone: filesAlone},
 	"/panel/segmentos/{segmentId}/clientes/csv": {logs: true, alone: filesAlone},
-	"/panel/caja/alta":                          {post: of("firstName", "Eva", "phoneNumber", "55 1111 2222", "birthDate", "1990-02-28"), api: `POST /customers {"firstName":"Eva","phoneNumber":"55 1111 2222","birthDate":"1990-02-28"}`},
+	"/panel/caja/alta":                          {post: of("firstName", "Eva", "phoneNumber", "55 1111 2222", "birthDate", "02-29"), api: `POST /customers {"firstName":"Eva","phoneNumber":"55 1111 2222","birthDate":"--02-29"}`},
 	"/panel/caja/{customerId}/venta": {post: of("totalAmount", "1,500.50", "externalId", "T-9", "comment", "Con\r\ndos", "items[0].sku", "A", "items[0].price", "10", "items[0].quantity", "2", "items[3].sku", "B", "items[3].price", "1.5", "items[3].quantity", "1"),
 		api: `POST /transactions {"customerId":"{customerId}","totalAmount":1500.50,"externalId":"T-9","comment":"Con\ndos","items":[{"sku":"A","price":10,"quantity":2},{"sku":"B","price":1.5,"quantity":1}]}`},
 	"/panel/caja/{customerId}/canje":                    {post: of("productId", "{productId}", "expectedPoints", "80"), api: `POST /rewards/redeem {"customerId":"{customerId}","productId":"{productId}","expectedPoints":80}`},

@@ -475,3 +475,46 @@ func TestPanelOwnersTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestPanelBirthDates: a date of birth is written as people do, with or without a year, and is typed and
+// kept as it is.
+func TestPanelBirthDates(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, setup{})
+	ana := s.shop.customer("ana")
+	page, form := "/panel/clientes/"+ana.String(), "/panel/clientes/"+ana.String()+"/editar"
+	for _, test := range []struct{ typed, spanish, english, shown, kept string }{
+		{"05-14", "14 de mayo", "14 May", "05-14", "--05-14"},
+		{" --02-29 ", "29 de febrero", "29 February", "02-29", "--02-29"},
+		{"1990-05-14", "14 may 1990", "14 May 1990", "1990-05-14", "1990-05-14"},
+		{"", "–", "–", "", ""},
+		{"02-30", "", "", "02-30", ""},
+		{"14/05", "", "", "14/05", ""},
+	} {
+		fields := asShown(s.open(roleManager, form).Body.String())
+		fields.Set("birthDate", test.typed)
+		w := s.post(roleManager, form, fields)
+		if refused := test.spanish == ""; refused {
+			if body := w.Body.String(); w.Code == http.StatusSeeOther || !strings.Contains(body, "AAAA-MM-DD y no futura, o MM-DD sin año") || !strings.Contains(body, `name="birthDate" value="`+test.shown+`"`) {
+				t.Errorf("%q: %d %s", test.typed, w.Code, body)
+			}
+			continue
+		}
+		if w.Code != http.StatusSeeOther {
+			t.Errorf("%q: %d %s", test.typed, w.Code, w.Body)
+		}
+		if got := ask(s.shop, func(t *txn) (*customer, error) { return t.customers.get(ana) }).BirthDate.String(); got != test.kept {
+			t.Errorf("%q is kept as %q, want %q", test.typed, got, test.kept)
+		}
+		for lang, want := range map[string]string{"es": test.spanish, "en": test.english} {
+			s.speaks(roleManager, lang)
+			if body := s.open(roleManager, page).Body.String(); !strings.Contains(body, "<dd>"+want+"</dd>") {
+				t.Errorf("%q in %s: no %s", test.typed, lang, want)
+			}
+		}
+		s.speaks(roleManager, "es")
+		if got := asShown(s.open(roleManager, form).Body.String()).Get("birthDate"); got != test.shown {
+			t.Errorf("%q is shown as %q, want %q", test.typed, got, test.shown)
+		}
+	}
+}

@@ -32,7 +32,7 @@ var saleMembers = []formMember{
 }
 
 var enrolMembers = []formMember{
-	{name: "phoneNumber"}, {name: "email"}, {name: "firstName"}, {name: "lastName"}, {name: "externalId"}, {name: "birthDate"}, {name: "marketing", kind: madeMember, make: blankOr(boolLiteral)},
+	{name: "phoneNumber"}, {name: "email"}, {name: "firstName"}, {name: "lastName"}, {name: "externalId"}, {name: "birthDate", kind: madeMember, make: blankOr(birthDateLiteral)}, {name: "marketing", kind: madeMember, make: blankOr(boolLiteral)},
 }
 
 func tillForms() []panelForm {
@@ -468,7 +468,7 @@ var tillTexts = panelTexts{
 	"field.firstName":           {"Nombre", "First name"},
 	"field.lastName":            {"Apellidos", "Last name"},
 	"field.birthDate":           {"Fecha de nacimiento", "Date of birth"},
-	"field.birthDate.hint":      {"AAAA-MM-DD", "YYYY-MM-DD"},
+	"field.birthDate.hint":      {"AAAA-MM-DD, o MM-DD sin año", "YYYY-MM-DD, or MM-DD without a year"},
 	"field.externalId":          {"Número en otro sistema", "Number in another system"},
 	"enrol.do":                  {"Dar de alta", "Enrol"},
 }
