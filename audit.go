@@ -77,6 +77,10 @@ const (
 	auditCustomerMerged       = "customer.merged"
 	auditCustomerErased       = "customer.erased"
 	auditRedemptionCancelled  = "redemption.cancelled"
+	auditTransactionAsked     = "transaction.asked"
+	auditTransactionDeclined  = "transaction.declined"
+	auditRedemptionAsked      = "redemption.asked"
+	auditRedemptionDeclined   = "redemption.declined"
 	auditClockAccepted        = "clock.accepted"
 	auditWebhookSecret        = "webhook.secret"
 	auditWebhookResumed       = "webhook.resumed"
@@ -104,6 +108,7 @@ var auditActions = []string{
 	auditWebhookSecret, auditWebhookResumed, auditWebhookReplayed, auditWebhookTested, auditDataExported, auditBackupStarted,
 	auditUserInvited, auditUserUninvited, auditUserJoined, auditUserChanged, auditUserRemoved, auditUserReset,
 	auditSessionStarted, auditSessionEnded, auditSessionRefused, auditSessionProved, auditSegmentGiven,
+	auditTransactionAsked, auditTransactionDeclined, auditRedemptionAsked, auditRedemptionDeclined,
 }
 
 // auditSources are where those came from who made an entry, by their type. What is done

@@ -243,6 +243,7 @@
 //	latesales.go         sales that come later than they happened
 //	uniquesales.go       sales that a till sends again
 //	returns.go           what a return takes back
+//	undorequests.go      what somebody in charge is asked to undo
 //	undone.go            purchases that are returned whole
 //
 // Rewards:
@@ -252,6 +253,7 @@
 //	gifts.go             vouchers that nobody redeemed: by rules, and for full cards
 //	vouchers.go          vouchers that expire
 //	saleredemptions.go   vouchers that come back with the sale that they were used in
+//	undoasking.go        who asks to undo a sale or redemption, and what came of it
 //
 // What changes with time, and files of other versions:
 //
@@ -413,6 +415,7 @@
 //	panelnotices.go      whether customers want notices
 //	panelwhy.go          why a purchase earned what it did
 //	panelpayment.go      paying with points: the till's control, and in words what a payment was
+//	panelundo.go         who may undo sales and redemptions, and requests to
 //	paneltilltoday.go    what a member did at the till today
 //	paneltillfind.go     the till's one field
 //	paneltillnext.go     who stands at the till, and what it offers next

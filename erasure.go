@@ -32,6 +32,9 @@ func (ms *mergesTxn) erase(cust id) (*customer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := ms.t.sales.forgetUndoRequestsOf(family); err != nil {
+		return nil, err
+	}
 	var after *customer
 	for i, member := range family {
 		left, err := ms.eraseOne(member)

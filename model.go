@@ -102,6 +102,7 @@ const (
 	tableConfigVersions
 	tableReferences
 	tableHandouts
+	tableUndoRequests
 	manyTables
 )
 
@@ -201,6 +202,7 @@ var tables = [manyTables]struct {
 	tableConfigVersions:        {"f org version", "version of the configuration", primary},  // each that was applied, compressed (versions.go)
 	tableReferences:            {"X org hash(16) seq", "movement by reference", 0},          // empty (references.go)
 	tableHandouts:              {"Q org", "points for a segment", primary},                  // the last, and how far it has come (handouts.go)
+	tableUndoRequests:          {"G org 'u' id", "request to undo", primary},                // a sale or a redemption, by its id (undorequests.go)
 }
 
 // keyWidths gives the width of each part of a key in bytes; 0 means text. Text ends

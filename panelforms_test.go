@@ -176,6 +176,7 @@ const (
 	peopleAlone  = "people are the panel's: the API has none, and commands act on users everywhere"
 	accountAlone = "a member's own: there is nothing of it outside of the panel"
 	filesAlone   = "changes nothing but the log: what is read by a key leaves no entry"
+	undoAlone    = "what members of the team ask each other: there is nothing of it outside of the panel"
 	serverAlone  = "changes nothing but the log: the work is a task of the server"
 )
 
@@ -206,7 +207,12 @@ var goodForms = map[string]goodForm{
 	"/panel/clientes/{customerId}/borrar":                       {post: of("confirm", "ERASE"), api: `POST /customers/{customerId}/erase {"confirm":"ERASE"}`},
 	"/panel/ventas/{transactionId}/devolucion": {post: of("customerId", "{customerId}", "items[0].sku", "A", "items[0].price", "2500", "items[0].quantity", "1", "comment", "Frío"),
 		api: `POST /transactions {"customerId":"{customerId}","type":"Return","totalAmount":2500,"originalTransactionId":"{transactionId}","comment":"Frío","items":[{"sku":"A","price":2500,"quantity":1}]}`},
-	"/panel/canjes/{redemptionId}/uso":      {post: of("code", "{code}"), api: `POST /redemptions/use {"code":"{code}"}`},
+	"/panel/canjes/{redemptionId}/uso":                     {post: of("code", "{code}"), api: `POST /redemptions/use {"code":"{code}"}`},
+	"/panel/caja/{customerId}/venta/{transactionId}/pedir": {prepare: (*formWorld).haveOwn, post: of("reason", "Era de Luz"), alone: undoAlone},
+	"/panel/caja/{customerId}/canje/{redemptionId}/pedir":  {prepare: (*formWorld).haveOwn, post: of("reason", "No lo quería"), alone: undoAlone},
+	"/panel/ventas/{transactionId}/no-deshacer":            {prepare: (*formWorld).haveAsked, alone: undoAlone},
+	"/panel/canjes/{redemptionId}/no-deshacer":             {prepare: (*formWorld).haveAsked, alone: undoAlone},
+
 	"/panel/canjes/{redemptionId}/cancelar": {api: `POST /redemptions/{redemptionId}/cancel`},
 
 	"/panel/recompensas/nueva":                           {post: of("name", "Pan", "pointsCost", "1,200", "fulfilment", "Immediate", "status", "Active")},
@@ -342,6 +348,37 @@ func (w *formWorld) haveHold() {
 		w.panelShop.shop.Fatal(w.names)
 	}
 	w.names["holdId"] = w.panelShop.shop.hold(ana, "40", usualHold, "").String()
+}
+
+// haveOwn makes a sale and a redemption of Ana that are the owner's.
+func (w *formWorld) haveOwn() {
+	ana, ok := parseID(w.names["customerId"])
+	if !ok {
+		w.panelShop.shop.Fatal(w.names)
+	}
+	must(w.panelShop.shop, func(t *txn) (any, error) {
+		t.by = creator{Type: byUser, ID: w.panelShop.users[roleOwner]}
+		s, _, err := t.sales.register(newSale{Customer: ana, Type: typePurchase, Total: dec("100"), Source: sourceAPI})
+		if err != nil {
+			return nil, err
+		}
+		x, err := t.rewards.redeem(ana, t.cfg.Rewards[0].ID, "", nil)
+		if err != nil {
+			return nil, err
+		}
+		w.names["transactionId"], w.names["redemptionId"] = s.ID.String(), x.ID.String()
+		return nil, nil
+	})
+}
+
+// haveAsked has the owner ask to undo both.
+func (w *formWorld) haveAsked() {
+	w.haveOwn()
+	for _, path := range []string{"/panel/caja/{customerId}/venta/{transactionId}/pedir", "/panel/caja/{customerId}/canje/{redemptionId}/pedir"} {
+		if answer := w.panelShop.post(roleOwner, w.filled(path), url.Values{}); answer.Code != http.StatusSeeOther {
+			w.panelShop.shop.Fatal(answer.Code, answer.Body)
+		}
+	}
 }
 
 // haveFactor gives the owner a second factor.

@@ -21,6 +21,7 @@ func figureForms() []panelForm {
 
 // A homeView is what an organization looks at first.
 type homeView struct {
+	Undo     []undoRow // requests that the member can answer
 	Today    todayView
 	Tiles    []tile
 	Charts   []*chart
@@ -41,7 +42,16 @@ func homePage(v *panelRequest) (any, fillFunc) {
 		return v.firstPlace(), nil
 	}
 	view := &homeView{}
-	return view, func(t *txn) error {
+	return view, func(t *txn) (err error) {
+		if view.Undo, err = v.undoRequests(t); err != nil {
+			return err
+		}
+		if len(view.Undo) > 0 { // the page has forms
+			if to, ok := v.needToken(); !ok {
+				v.leadsTo = to.to
+				return nil
+			}
+		}
 		if err := v.today(t, &view.Today); err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ func panelPages() []panelPage {
 }
 
 func panelForms() []panelForm {
-	return slices.Concat(figureForms(), tillForms(), customerForms(), saleForms(), redemptionForms(), rewardForms(), programForms(), segmentForms(), memberForms(), handoutForms(), configForms(), keyForms(), webhookForms(), webhookEditForms(),
+	return slices.Concat(figureForms(), tillForms(), undoForms(), customerForms(), saleForms(), redemptionForms(), rewardForms(), programForms(), segmentForms(), memberForms(), handoutForms(), configForms(), keyForms(), webhookForms(), webhookEditForms(),
 		auditForms(), operatorForms(), teamForms(), accountForms(), lockForms(), logInForms()) // to log out comes last
 }
 
@@ -45,7 +45,7 @@ func panelPlaces() []panelPlace {
 // allTexts are the texts of the panel, its errors included.
 var allTexts = sync.OnceValue(func() panelTexts {
 	return joinTexts(commonTexts, errorTexts, permissionTexts, faultTexts, placeTexts, proofTexts,
-		homeTexts, workTexts, tillTexts, paymentTexts, giftTexts, tillFindTexts, tillTodayTexts, customerTexts, noticeTexts, statementTexts, saleTexts, redemptionTexts, rewardTexts, programTexts, ruleTexts, reasonTexts, segmentTexts, memberTexts, handoutTexts, simulatorTexts, whyTexts, configTexts,
+		homeTexts, workTexts, tillTexts, paymentTexts, giftTexts, tillFindTexts, tillTodayTexts, undoTexts, customerTexts, noticeTexts, statementTexts, saleTexts, redemptionTexts, rewardTexts, programTexts, ruleTexts, reasonTexts, segmentTexts, memberTexts, handoutTexts, simulatorTexts, whyTexts, configTexts,
 		developmentTexts, keyTexts, mendingTexts, webhookTexts, webhookFormTexts,
 		versionTexts, activityTexts, personTexts, auditTexts, operatorTexts,
 		teamTexts, accountTexts, lockTexts, logInTexts)

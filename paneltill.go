@@ -208,7 +208,7 @@ type tillSaleView struct {
 	More    bool      // there are other returns
 	Of      *saleLink // the purchase of a return; nil: it has none
 	Undo    bool      // the member may return what is left
-	Askable []string  // who may, where the member may not
+	Ask     undoView  // where the member may not
 	Shares  []saleShareView
 	Known   bool     // the form that led here registered nothing: it was there before
 	Fresh   bool     // it has just registered this sale
@@ -287,7 +287,7 @@ func tillSalePage(v *panelRequest) (any, fillFunc) {
 		_, pays := t.cfg.payTerms(t.cfg.program(view.Customer.LoyaltyProgramID))
 		view.Due = view.Fresh && view.State == "" && view.Sale.Type == typePurchase && (pays || view.Sale.Payment != nil)
 		if view.Sale.Type == typePurchase && view.Left > 0 && view.State != "till.returned.whole" {
-			view.Undo, view.Askable, err = v.undoer(t, "transactions:return", ownSale)
+			view.Undo, err = v.undoing(t, &view.Ask, *view.Sale.ID, false)
 		}
 		return err
 	}
@@ -304,7 +304,7 @@ type tillRedemptionView struct {
 	Scanned    bool         // the next key uses it
 	Fresh      bool         // the form that led here has just done it
 	Undo       bool
-	Askable    []string // who may undo it, where the member may not
+	Ask        undoView // where the member may not
 }
 
 func tillRedemptionPage(v *panelRequest) (any, fillFunc) {
@@ -343,59 +343,10 @@ func tillRedemptionPage(v *panelRequest) (any, fillFunc) {
 			return err
 		}
 		if cancellable {
-			view.Undo, view.Askable, err = v.undoer(t, "redemptions:cancel", ownRedemption)
+			view.Undo, err = v.undoing(t, &view.Ask, view.Redemption.ID, true)
 		}
 		return err
 	}
-}
-
-// undoer reports whether the member may undo what a page shows; else it names who may.
-func (v *panelRequest) undoer(t *txn, need permission, guard func(*panelRequest, *txn) error) (may bool, names []string, err error) {
-	if v.member.role.may(need) != grantNone && v.guarded(t, need, guard) == nil {
-		return true, nil, nil
-	}
-	team, err := t.people.team()
-	slices.SortStableFunc(team, func(a, b *teammate) int { // the nearest first
-		return cmp.Compare(slices.Index(roles, b.membership.Role), slices.Index(roles, a.membership.Role))
-	})
-	for _, m := range team {
-		if m.active() && m.membership.Role.may(need) == grantAll && len(names) < manyAskable {
-			names = append(names, m.user.Name)
-		}
-	}
-	return false, names, err
-}
-
-// manyAskable is how many people the till names who may undo something.
-const manyAskable = 5
-
-// undoTime is for how long a cashier may cancel a redemption, in milliseconds.
-const undoTime = 10 * 60 * 1000
-
-// ownSale is what a role with transactions:return in part may undo: the member's own sales of
-// today, if the organization allows that.
-func ownSale(v *panelRequest, t *txn) error {
-	s, err := t.sales.get(pathIDOf(v.r, "transactionId"))
-	if err != nil {
-		return err
-	}
-	if t.cfg.Organization.Settings.CashierReturns && s.By.Type == byUser && s.By.ID == v.member.user.ID && t.dayOf(s.RegisteredAt) == t.dayOf(t.now) {
-		return nil
-	}
-	return newError(codePermissionRequired).with("permission", "transactions:return")
-}
-
-// ownRedemption is what a role with redemptions:cancel in part may cancel: the member's own
-// of the last undoTime.
-func ownRedemption(v *panelRequest, t *txn) error {
-	x, err := t.rewards.redemption(pathIDOf(v.r, "redemptionId"))
-	if err != nil {
-		return err
-	}
-	if x.By.Type == byUser && x.By.ID == v.member.user.ID && t.now-x.CreatedAt <= undoTime {
-		return nil
-	}
-	return newError(codePermissionRequired).with("permission", "redemptions:cancel")
 }
 
 var tillTexts = panelTexts{
@@ -436,7 +387,6 @@ var tillTexts = panelTexts{
 	"till.points.pending":       {"pendiente: %s", "pending: %s"},
 	"till.tier.changed":         {"Ahora es %s", "Now %s"},
 	"till.undo":                 {"Deshacer", "Undo"},
-	"till.ask":                  {"¿Te equivocaste? Pídele a un encargado: %s.", "A mistake? Ask somebody in charge: %s."},
 	"till.undo.left":            {"Devolver lo que queda: %s", "Return what is left: %s"},
 	"till.again":                {"Registrar otra vez", "Register again"},
 	"till.again.see":            {"Ver la venta que se deshizo", "See the sale that was undone"},

@@ -469,6 +469,9 @@ func (rw *rewardsTxn) undoRedemption(c *customer, x *redemption) error {
 	if err := rw.t.points.saveAccount(a); err != nil {
 		return err
 	}
+	if err := rw.t.sales.forgetUndoRequest(x.ID); err != nil {
+		return err
+	}
 	if err := rw.t.feed.emit(eventRedemptionCancelled, x.Seq); err != nil {
 		return err
 	}

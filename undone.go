@@ -28,6 +28,9 @@ func (sa *salesTxn) undo(c *customer, purchase *sale, list []affectedAccount) (e
 			return err
 		}
 	}
+	if err := sa.forgetUndoRequest(purchase.ID); err != nil {
+		return err
+	}
 	if err := sa.unpay(c, purchase, list); err != nil {
 		return err
 	}

@@ -271,6 +271,9 @@ func (v *verifier) follows() error {
 	if err := v.handout(); err != nil {
 		return err
 	}
+	if err := v.undoRequests(); err != nil {
+		return err
+	}
 	if err := v.strayParts(); err != nil {
 		return err
 	}

@@ -1,6 +1,11 @@
 package main
 
-import "slices"
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"unicode/utf8"
+)
 
 // people checks the users of the panel: that their memberships, sessions and invitations are
 // of users and organizations that exist, and what the indexes of them must hold.
@@ -136,4 +141,47 @@ func (v *verifier) invitationsOf(users map[id]bool, organizations uint32) error 
 		}
 	}
 	return nil
+}
+
+// undoRequests checks the requests to undo sales and redemptions.
+func (v *verifier) undoRequests() error {
+	for e, err := range scan(v.txn.Tx, tableUndoRequests.in(v.txn.org), false) {
+		if err != nil {
+			return err
+		}
+		if !tableUndoRequests.has(e.Key) {
+			v.stray(e.Key)
+			continue
+		}
+		r, err := decodeEntry[undoRequest](e)
+		if err != nil {
+			return err
+		}
+		u := id(e.Key[len(e.Key)-16:])
+		fits, err := v.undoRequestFits(r, u)
+		if known, is := errors.AsType[*apiError](err); is && known.code.status == http.StatusNotFound {
+			fits, err = false, nil
+		}
+		if err != nil {
+			return err
+		}
+		if !fits {
+			v.problem("petición de deshacer %s: no puede ser lo que dice", u)
+		}
+	}
+	return nil
+}
+
+// undoRequestFits reports whether a request agrees with the purchase or redemption that it is about,
+// which was not undone, and whose customer was not erased.
+func (v *verifier) undoRequestFits(r *undoRequest, u id) (bool, error) {
+	s, err := v.txn.rewards.undoSubject(u, r.Redemption)
+	if err != nil {
+		return false, err
+	}
+	c, err := v.txn.merges.owner(s.customer)
+	if err != nil {
+		return false, err
+	}
+	return !s.undone && r.Customer == s.customer && c.Status != statusErased && r.By.ID == s.by.ID && r.At >= s.at && utf8.RuneCountInString(r.Reason) <= maxUndoReason, nil
 }

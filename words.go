@@ -319,6 +319,7 @@ var tableWords = [manyTables]string{
 	tableExternalIDs:           "externalIds",
 	tableReferences:            "movimientos por referencia",
 	tableHandouts:              "puntos para un segmento",
+	tableUndoRequests:          "peticiones de deshacer",
 	tableIndexed:               "tamaño del índice de búsqueda",
 	tableSearch:                "índice de búsqueda",
 	tableSalesByTime:           "ventas por fecha",
