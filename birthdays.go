@@ -253,14 +253,20 @@ func (ru *rulesTxn) giveBirthdays(most int) (more bool, err error) {
 	return turn.Day <= today, ru.t.put(k, turn)
 }
 
+// birthdaysOfDay are the bounds of the entries of who has their birthday on a day. In a year without
+// a 29 February it is on the 28th.
+func (ru *rulesTxn) birthdaysOfDay(on day) (lo, hi key) {
+	date := on.date()
+	first := uint32(date.Month())*100 + uint32(date.Day())
+	if first == 228 && dayOn(date.Year(), time.February, 29) == dayOn(date.Year(), time.March, 1) {
+		return ru.birthdaysOn(first), ru.birthdaysOn(230)
+	}
+	return ru.birthdaysOn(first), ru.birthdaysOn(first + 1)
+}
+
 // bornOn lists the next customers of a turn, and the date of birth of the last one.
 func (ru *rulesTxn) bornOn(turn *birthdayTurn, most int) (list []id, last uint32, err error) {
-	date := turn.Day.date()
-	first := uint32(date.Month())*100 + uint32(date.Day())
-	lo, hi := ru.birthdaysOn(first), ru.birthdaysOn(first+1)
-	if first == 228 && dayOn(date.Year(), time.February, 29) == dayOn(date.Year(), time.March, 1) {
-		hi = ru.birthdaysOn(230)
-	}
+	lo, hi := ru.birthdaysOfDay(turn.Day)
 	if turn.Date != 0 {
 		lo = ru.birthdaysOn(turn.Date).id(turn.After).byte(0)
 	}

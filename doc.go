@@ -282,6 +282,7 @@
 // Notices that are sent by hand:
 //
 //	reminders.go         whom a shop may tell something
+//	reminderpages.go     pages of them, by date
 //
 // The document that an organization is configured with:
 //

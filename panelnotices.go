@@ -60,7 +60,7 @@ func noticesPage(v *panelRequest) (any, fillFunc) {
 		view.Tabs = append(view.Tabs, noticeTab{withQuery(noticesPath, []pair{{"que", tab.name}}), tr(v.lang, "notices.tab."+tab.name), i == at})
 	}
 	view.First = view.Tabs[at].Path
-	after, ok := parseCursor(v.param("after"))
+	after, ok := parseReminderPlace(v.param("after"), noticeTabs[at].query.kind)
 	if !ok {
 		v.faults = append(v.faults, invalidField("after", "debe ser el next de una respuesta, o estar vacío"))
 	}
@@ -75,8 +75,8 @@ func noticesPage(v *panelRequest) (any, fillFunc) {
 		for _, r := range list {
 			view.Rows = append(view.Rows, v.noticeRow(t, noticeTabs[at].query.kind, r))
 		}
-		if cursor := cursorOf(next); cursor != nil {
-			view.Next, view.Few = withQuery(noticesPath, []pair{{"que", noticeTabs[at].name}, {"after", *cursor}}), len(list) < defaultLimit
+		if cursor := next.cursor(); cursor != "" {
+			view.Next, view.Few = withQuery(noticesPath, []pair{{"que", noticeTabs[at].name}, {"after", cursor}}), len(list) < defaultLimit
 		}
 		return nil
 	}

@@ -21,29 +21,40 @@ type reminderQuery struct {
 	days int
 }
 
-// remindersAfter returns a page of reminders, in the order of enrolment, and the after of the next page;
-// 0 at the end. It looks at as many customers as any page of a walk.
-func remindersAfter(t *txn, q reminderQuery, after uint64, limit int) (list []reminder, next uint64, err error) {
-	found := map[id]reminder{}
-	w := walk{after: after, limit: limit, status: statusActive, member: func(c *customer) (bool, error) {
-		if c.Marketing.Answer != consentGiven {
-			return false, nil
+// remindersOf returns what to tell some customers, in the order of their ids in list: those who are
+// active and said yes to notices. It stops after limit reminders and says how many ids it looked at.
+func remindersOf(t *txn, q reminderQuery, list []id, limit int) (found []reminder, looked int, err error) {
+	var (
+		c    customer
+		turn pacer
+		read = func(u id) key { return t.scratchKey(u, partCustomer) }
+		own  = func(u id) key { return t.scratchKey(u, partAccount).u32(t.cfg.defaultProgram().Number) }
+	)
+	for i, cust := range list {
+		if i%readAtOnce == 0 {
+			warm(t.Tx, list[i:min(i+readAtOnce, len(list))], read, own)
 		}
-		r, is, err := reminderOf(t, q, c)
-		if is {
-			found[c.ID] = r
-		}
-		return is, err
-	}}
-	ids, next, err := t.customers.page(w)
-	for _, cust := range ids {
-		r := found[cust]
-		if r.customer, err = t.customers.get(cust); err != nil { // the walk's own is used again
+		if err := t.customers.read(cust, &c); err != nil {
 			return nil, 0, err
 		}
-		list = append(list, r)
+		if c.Status == statusActive && c.Marketing.Answer == consentGiven {
+			r, is, err := reminderOf(t, q, &c)
+			if err != nil {
+				return nil, 0, err
+			}
+			if is {
+				if r.customer, err = t.customers.get(cust); err != nil { // c is used again
+					return nil, 0, err
+				}
+				found = append(found, r)
+			}
+		}
+		if looked = i + 1; len(found) == limit {
+			break
+		}
+		turn.pause()
 	}
-	return list, next, err
+	return found, looked, nil
 }
 
 // reminderOf is what to tell a customer; is is false if there is nothing.
@@ -64,12 +75,15 @@ func reminderOf(t *txn, q reminderQuery, c *customer) (r reminder, is bool, err 
 			r.own = &account{program: p, accountHead: a.accountHead}
 		}
 		switch {
-		case is:
-		case q.kind == noticeExpiring:
-			if r.points, r.at, err = t.points.expiringOnFirstDay(a); err != nil {
+		case q.kind == noticeExpiring: // of several programs that in which it is first
+			points, at, err := t.points.expiringOnFirstDay(a)
+			if err != nil {
 				return r, false, err
 			}
-			r.program, is = p, r.points > 0 && t.dayOf(r.at) <= today+day(q.days)
+			if points > 0 && t.dayOf(at) <= today+day(q.days) && (!is || at < r.at) {
+				r.points, r.at, r.program, is = points, at, p, true
+			}
+		case is:
 		case q.kind == noticeAlmost:
 			if r.goal = t.points.almost(a, t.cfg); r.goal != "" {
 				r.program, is = p, true

@@ -30,9 +30,9 @@ func (s *shop) consents(cust id, a consentAnswer) {
 // reminded lists who is told something, and what.
 func (s *shop) reminded(kind noticeKind, days int) string {
 	return ask(s, func(t *txn) (string, error) {
-		list, next, err := remindersAfter(t, reminderQuery{kind, days}, 0, 20)
-		if next != 0 {
-			err = fmt.Errorf("there are others after %d", next)
+		list, next, err := remindersAfter(t, reminderQuery{kind, days}, reminderPlace{}, 20)
+		if next != (reminderPlace{}) {
+			err = fmt.Errorf("there are others after %v", next)
 		}
 		var all []string
 		for _, r := range list {
@@ -93,7 +93,7 @@ func TestNoticesPage(t *testing.T) {
 	s.buy(cust, "100")
 	s.pass(55 * 24 * time.Hour)
 	d := newPanelShopOn(s)
-	page := html.UnescapeString(d.get(roleManager, noticesPath).Body.String())
+	page := html.UnescapeString(d.open(roleManager, noticesPath).Body.String())
 	for _, want := range []string{
 		"https://wa.me/525511112222?text=Hola%2C%20ana%3A%20el%201%20may%202026%20vencen%2010%20Lunas.%20Te%20esperamos%20en%20Caf%C3%A9%20Luna.",
 		"mailto:ana+x%26y@example.com?subject=Caf%C3%A9%20Luna&body=Hola%2C%20ana", "hasta el 1 may 2026: 10 Lunas",
@@ -103,10 +103,10 @@ func TestNoticesPage(t *testing.T) {
 		}
 	}
 	s.apply([]byte(strings.Replace(string(s.exportedDocument()), `"currency":"MXN"`, `"currency":"MXN","notices": {"expiring": "{nombre}, {saldo} y <b>{puntos}</b>\nHasta pronto"}`, 1)))
-	if page := d.get(roleManager, noticesPath).Body.String(); !strings.Contains(page, "ana, 10 y &lt;b&gt;10&lt;/b&gt;") || !strings.Contains(page, "%3C%2Fb%3E%0D%0AHasta%20pronto") || !strings.Contains(page, "%3C%2Fb%3E%0AHasta%20pronto") {
+	if page := d.open(roleManager, noticesPath).Body.String(); !strings.Contains(page, "ana, 10 y &lt;b&gt;10&lt;/b&gt;") || !strings.Contains(page, "%3C%2Fb%3E%0D%0AHasta%20pronto") || !strings.Contains(page, "%3C%2Fb%3E%0AHasta%20pronto") {
 		t.Error(mainOf(page))
 	}
-	if page := d.get(roleManager, noticesPath+"?que=cumpleanos").Body.String(); !strings.Contains(page, "No hay a quién escribir.") {
+	if page := d.open(roleManager, noticesPath+"?que=cumpleanos").Body.String(); !strings.Contains(page, "No hay a quién escribir.") {
 		t.Error(mainOf(page))
 	}
 }
@@ -124,4 +124,62 @@ func TestRemindersOfOneDay(t *testing.T) {
 	s.buy(ana, "20")
 	s.pass(54 * 24 * time.Hour)
 	same(t, "in a week", s.reminded(noticeExpiring, 7), "ana 60 on 2026-05-01")
+}
+
+// remindedBy reads a list page by page, each by the cursor of the one before.
+func (s *shop) remindedBy(kind noticeKind, days, limit int) string {
+	s.Helper()
+	var all []string
+	for cursor, pages := "", 0; ; pages++ {
+		after, ok := parseReminderPlace(cursor, kind)
+		if !ok || pages > 50 {
+			s.Fatalf("page %d, at %q", pages, cursor)
+		}
+		page := ask(s, func(t *txn) ([]string, error) {
+			list, next, err := remindersAfter(t, reminderQuery{kind, days}, after, limit)
+			names := []string{next.cursor()}
+			for _, r := range list {
+				names = append(names, r.customer.name())
+			}
+			return names, err
+		})
+		cursor, all = page[0], append(all, page[1:]...)
+		if cursor == "" {
+			return strings.Join(all, " ")
+		}
+	}
+}
+
+// TestRemindersInOrder: what expires is in the order of the days, birthdays are from today on, across
+// the end of a year, and pages cut neither list apart.
+func TestRemindersInOrder(t *testing.T) {
+	t.Parallel()
+	s := newRemindedShop(t)
+	people := map[string]id{}
+	for _, name := range []string{"ana", "eva", "luz", "mia", "noé"} {
+		people[name] = s.customer(name)
+		s.consents(people[name], consentGiven)
+	}
+	for _, name := range []string{"luz", "ana", "noé", "eva"} {
+		s.buy(people[name], "100")
+		s.pass(24 * time.Hour)
+	}
+	s.buy(people["mia"], "100")
+	s.buy(people["luz"], "100") // later than what luz has
+	s.buy(people["ana"], "100")
+	s.pass(50 * 24 * time.Hour)
+	for limit := 1; limit < 7; limit++ {
+		same(t, fmt.Sprint("what expires, by ", limit), s.remindedBy(noticeExpiring, 30, limit), "luz ana noé eva mia")
+	}
+	same(t, "in a week", s.remindedBy(noticeExpiring, 7, 2), "luz ana")
+	s.setClock("2026-12-29T18:00:00Z")
+	for name, date := range map[string]string{"ana": "1990-01-02", "eva": "1980-12-31", "luz": "2001-12-29", "mia": "1990-01-05", "noé": "1999-12-31"} {
+		b, _ := parseBirthDate(date)
+		must(s, func(t *txn) (any, error) { return t.customers.patch(people[name], customerPatch{BirthDate: &b}, nil) })
+	}
+	for limit := 1; limit < 6; limit++ {
+		same(t, fmt.Sprint("birthdays, by ", limit), s.remindedBy(noticeBirthday, 7, limit), "luz eva noé ana")
+	}
+	s.consents(people["noé"], consentRefused)
+	same(t, "of who said yes", s.remindedBy(noticeBirthday, 7, 1), "luz eva ana")
 }
