@@ -146,6 +146,28 @@ func (cu *customersTxn) change(before, after *customer) error {
 	return cu.save(after)
 }
 
+// markWritten notes that a member of the team wrote to a customer now, or that nobody did. What is
+// old goes; where nobody marks anything again, it stays in the record, and nothing shows it.
+func (cu *customersTxn) markWritten(cust id, kind noticeKind, by id, wrote bool) error {
+	c, err := cu.get(cust)
+	if err == nil {
+		err = c.mustBeShown()
+	}
+	if err != nil {
+		return err
+	}
+	var more []writtenNotice
+	if wrote {
+		more = []writtenNotice{{kind, cu.t.now, by}}
+	}
+	list := withWritten(c.Written, kind, cu.t.now, more...)
+	if slices.Equal(list, c.Written) {
+		return nil
+	}
+	c.Written = list
+	return cu.save(c)
+}
+
 // moveProfile replaces all index entries of a changed customer.
 func (cu *customersTxn) moveProfile(before, after *customer) error {
 	after.UpdatedAt = cu.t.now

@@ -43,6 +43,8 @@ type customer struct {
 	Marketing consent
 
 	Secret sealSecret // of the answers that show the customer (sealing.go)
+
+	Written []writtenNotice // who wrote to the customer by hand (noticemarks.go)
 }
 
 // Statuses of customers. Merged and Erased customers are hidden: only their id finds
@@ -70,6 +72,7 @@ const (
 	customerGoneAt       = 7
 	customerSecret       = 8
 	customerMarketing    = 9
+	customerWritten      = 10
 )
 
 func (c *customer) fields(to *coder) {
@@ -117,6 +120,9 @@ func (c *customer) fields(to *coder) {
 	}
 	if to.optional(customerMarketing, c.Marketing != (consent{})) {
 		c.Marketing.fields(to)
+	}
+	if to.optional(customerWritten, len(c.Written) > 0) {
+		listField(to, &c.Written, (*writtenNotice).fields)
 	}
 }
 

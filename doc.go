@@ -189,6 +189,7 @@
 //	families.go          whose records they are, after merges
 //	sealing.go           how an erasure makes stored answers unreadable
 //	consent.go           whether they want notices
+//	noticemarks.go       who wrote to them
 //	attributes.go        their attributes and dates of birth
 //	changes.go           changes of them, and the indexes that follow
 //	statuses.go          lists of them, by status

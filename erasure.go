@@ -96,6 +96,7 @@ func (c *customer) erased() *customer {
 	after.FirstName, after.LastName, after.Email, after.Phone, after.ExternalID = "", "", "", "", ""
 	after.BirthDate, after.BirthdayFrom, after.BirthdayYear = 0, 0, 0
 	after.Attributes, after.Marketing, after.Person, after.Secret = nil, consent{}, id{}, sealSecret{}
+	after.Written = nil
 	after.Status = statusErased
 	return &after
 }

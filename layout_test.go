@@ -50,7 +50,7 @@ func allRecords() []fielded {
 		new(identity), new(idleness), new(invitation), new(item), new(label), new(line), new(link), new(lot), new(membership), new(movement), new(openHold), new(otherShare),
 		new(passwordHash), new(pendingRef), new(purse), new(redemption), new(replay), new(replaySlice), new(replaySlices), new(ruleBudget), new(ruleCount), new(ruleLife), new(ruleShare), new(ruleUse),
 		new(sale), new(salePayment), new(saleShare), new(savedUsage), new(secondFactor), new(session), new(shareReasons), new(tally), new(typeCount), new(undoRequest), new(unmetRule), new(use), new(user),
-		new(webhookSecret), new(webhookState),
+		new(webhookSecret), new(webhookState), new(writtenNotice),
 	}
 }
 
@@ -183,6 +183,8 @@ func fillWords(v any) {
 		v.Status = statusErased
 	case *hold:
 		v.State = holdExpired
+	case *writtenNotice:
+		v.Kind = noticeAlmost
 	}
 }
 

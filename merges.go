@@ -105,6 +105,7 @@ func (c *customer) mergedWith(gone *customer, today day) (*customer, *customer, 
 	after.BirthDate = after.BirthDate.filledBy(gone.BirthDate) // the year alone, if that
 	after.BirthdayYear = max(c.BirthdayYear, gone.BirthdayYear)
 	after.Marketing = c.Marketing.later(gone.Marketing)
+	after.Written = laterWritten(c.Written, gone.Written)
 	var ok bool
 	if after.TotalSpent, ok = c.TotalSpent.add(gone.TotalSpent); !ok {
 		return nil, nil, newError(codeTooLarge).on("totalSpent")
@@ -113,7 +114,7 @@ func (c *customer) mergedWith(gone *customer, today day) (*customer, *customer, 
 	after.LastSaleAt = max(c.LastSaleAt, gone.LastSaleAt)
 	stub := *gone
 	stub.Status, stub.MergedInto = statusMerged, c.ID
-	stub.TotalSpent, stub.Purchases, stub.LastSaleAt = 0, 0, 0
+	stub.TotalSpent, stub.Purchases, stub.LastSaleAt, stub.Written = 0, 0, 0, nil
 	return &after, &stub, nil
 }
 

@@ -342,6 +342,7 @@ func TestDryRuns(t *testing.T) {
 type exportedCustomer struct {
 	ExportedAt      instant           `json:"exportedAt"`
 	Customer        customerDetail    `json:"customer"`
+	Notices         []writtenShape    `json:"notices"`
 	Accounts        []exportedAccount `json:"accounts"`
 	Transactions    []saleShape       `json:"transactions"`
 	Redemptions     []redemptionShape `json:"redemptions"`

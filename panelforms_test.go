@@ -163,6 +163,7 @@ type goodForm struct {
 	silent, pair string
 	logs         bool // what it does is elsewhere: it changes the audit log alone
 	later        bool // a task of the server does it, and leaves the entry at its end
+	unlogged     bool // it leaves no entry, which would be kept for longer than what it notes
 	session      bool // it changes the member's own session alone, and leaves no entry, as using it does
 
 	// What does the same: a request of the API, or a command. Else alone says why there is
@@ -174,6 +175,7 @@ type goodForm struct {
 
 const (
 	peopleAlone  = "people are the panel's: the API has none, and commands act on users everywhere"
+	noticesAlone = "who wrote to whom is the panel's: clients of the API write by themselves"
 	accountAlone = "a member's own: there is nothing of it outside of the panel"
 	filesAlone   = "changes nothing but the log: what is read by a key leaves no entry"
 	undoAlone    = "what members of the team ask each other: there is nothing of it outside of the panel"
@@ -187,7 +189,14 @@ var goodForms = map[string]goodForm{
 	"/panel/auditoria/exportar":                 {post: of("kind", "All"), logs: true, alone: filesAlone},
 	"/panel/estadisticas/csv/{figure}":          {post: of("groupBy", "week"), logs: true, alone: filesAlone},
 	"/panel/segmentos/{segmentId}/clientes/csv": {logs: true, alone: filesAlone},
-	"/panel/caja/alta":                          {post: of("firstName", "Eva", "phoneNumber", "55 1111 2222", "birthDate", "02-29"), api: `POST /customers {"firstName":"Eva","phoneNumber":"55 1111 2222","birthDate":"--02-29"}`},
+	"/panel/avisos/{customerId}/escrito":        {post: of("que", "mes"), unlogged: true, alone: noticesAlone},
+	"/panel/avisos/{customerId}/quitar": {post: of("que", "mes"), unlogged: true, alone: noticesAlone, prepare: func(w *formWorld) {
+		cust, _ := parseID(w.names["customerId"])
+		must(w.panelShop.shop, func(t *txn) (any, error) {
+			return nil, t.customers.markWritten(cust, noticeExpiring, w.panelShop.users[roleOwner], true)
+		})
+	}},
+	"/panel/caja/alta": {post: of("firstName", "Eva", "phoneNumber", "55 1111 2222", "birthDate", "02-29"), api: `POST /customers {"firstName":"Eva","phoneNumber":"55 1111 2222","birthDate":"--02-29"}`},
 	"/panel/caja/{customerId}/venta": {post: of("totalAmount", "1,500.50", "externalId", "T-9", "comment", "Con\r\ndos", "items[0].sku", "A", "items[0].price", "10", "items[0].quantity", "2", "items[3].sku", "B", "items[3].price", "1.5", "items[3].quantity", "1"),
 		api: `POST /transactions {"customerId":"{customerId}","totalAmount":1500.50,"externalId":"T-9","comment":"Con\ndos","items":[{"sku":"A","price":10,"quantity":2},{"sku":"B","price":1.5,"quantity":1}]}`},
 	"/panel/caja/{customerId}/canje":                    {post: of("productId", "{productId}", "expectedPoints", "80"), api: `POST /rewards/redeem {"customerId":"{customerId}","productId":"{productId}","expectedPoints":80}`},
@@ -462,7 +471,7 @@ func (w *formWorld) checkAudited(g *goodForm, answer *httptest.ResponseRecorder,
 	w.panelShop.shop.Helper()
 	want := 1
 	switch {
-	case g.silent != "", g.session, g.later:
+	case g.silent != "", g.session, g.later, g.unlogged:
 		want = 0
 	case g.pair != "":
 		want = 2

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"cmp"
+	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -9,26 +12,75 @@ import (
 // Notices: whom a shop may write to today, each with a link that opens WhatsApp or an e-mail with a
 // text of the shop's. Sello sends nothing. Also whether a customer wants notices, on other pages.
 
+func noticeForms() []panelForm {
+	back := func(v *panelRequest, _ string) string { return v.noticeList() }
+	members := []formMember{{name: "que"}, {name: "after"}}
+	return []panelForm{
+		{path: noticesPath + "/{customerId}/escrito", need: "customers:edit", from: noticesPath, members: members, handle: markNotice(true), done: back, forms: true},
+		{path: noticesPath + "/{customerId}/quitar", need: "customers:edit", from: noticesPath, members: members, handle: markNotice(false), done: back, forms: true},
+	}
+}
+
+// markNotice notes that the member wrote to the customer of the path about what the list is of, or
+// that nobody did.
+func markNotice(wrote bool) func(*request) action {
+	return func(r *request) action {
+		list, _ := r.fields.text("que", 20)
+		r.fields.text("after", 200) // the page's, to which the form leads back
+		var known anyOf
+		for _, tab := range noticeTabs {
+			known = append(known, tab.name)
+		}
+		if !slices.Contains(known, list) {
+			r.fields.invalid("que", "debe ser %s", known)
+		}
+		return func(t *txn) (any, error) {
+			err := t.customers.markWritten(r.pathID("customerId"), noticeTabs[noticeTabNamed(list)].query.kind, r.user.user.ID, wrote)
+			return reply{http.StatusOK, struct{}{}}, err
+		}
+	}
+}
+
 func noticePages() []panelPage {
 	return []panelPage{{noticesPath, "customers:edit", "notices", noticesPage}}
 }
 
 const noticesPath = "/panel/avisos"
 
-// noticeTabs are the lists of the page, by the parameter that chooses them.
-var noticeTabs = []struct {
+// A noticeTab is a list: what its address calls it, and what it is of.
+type noticeTab struct {
 	name  string
 	query reminderQuery
-}{
+}
+
+// noticeTabs are the lists of the page, by the parameter that chooses them.
+var noticeTabs = []noticeTab{
 	{"semana", reminderQuery{noticeExpiring, 7}},
 	{"mes", reminderQuery{noticeExpiring, 30}},
 	{"cumpleanos", reminderQuery{noticeBirthday, 7}},
 	{"casi", reminderQuery{noticeAlmost, 0}},
 }
 
+// noticeTabNamed is the place in noticeTabs of a list; the first one's for any other name.
+func noticeTabNamed(name string) int {
+	return max(0, slices.IndexFunc(noticeTabs, func(tab noticeTab) bool { return tab.name == name }))
+}
+
+// noticeParam is a parameter of the page, or of the form that was sent from it.
+func (v *panelRequest) noticeParam(name string) string {
+	return cmp.Or(v.param(name), v.typedText(name))
+}
+
+// noticeList is the address of the page that a form was sent from.
+func (v *panelRequest) noticeList() string {
+	return withQuery(noticesPath, givenParams([]pair{{"que", v.noticeParam("que")}, {"after", v.noticeParam("after")}}))
+}
+
 // A noticesView is a page of one list.
 type noticesView struct {
-	Tabs   []noticeTab
+	List   string // its name
+	After  string // where the page begins
+	Tabs   []noticeLink
 	Rows   []noticeRow
 	Begins bool
 	First  string // the address of the list's beginning
@@ -36,7 +88,7 @@ type noticesView struct {
 	Few    bool   // the page is short, and is not the last
 }
 
-type noticeTab struct {
+type noticeLink struct {
 	Path, Name string
 	Current    bool
 }
@@ -45,22 +97,22 @@ type noticeTab struct {
 type noticeRow struct {
 	Path, Name, Why, Text string
 	WhatsApp, Mail        string // links; "" without a phone or an e-mail
+	Form                  string // the path of the forms that mark it, without their end
+	Written               string // who wrote, and when; "": nobody did
 }
 
 func noticesPage(v *panelRequest) (any, fillFunc) {
-	chosen := v.param("que")
-	at := 0
-	view := &noticesView{Begins: v.param("after") == ""}
-	for i, tab := range noticeTabs {
-		if tab.name == chosen {
-			at = i
-		}
+	if to, ok := v.needToken(); !ok {
+		return to, nil
 	}
+	at := noticeTabNamed(v.noticeParam("que"))
+	view := &noticesView{List: noticeTabs[at].name, After: v.noticeParam("after")}
+	view.Begins = view.After == ""
 	for i, tab := range noticeTabs {
-		view.Tabs = append(view.Tabs, noticeTab{withQuery(noticesPath, []pair{{"que", tab.name}}), tr(v.lang, "notices.tab."+tab.name), i == at})
+		view.Tabs = append(view.Tabs, noticeLink{withQuery(noticesPath, []pair{{"que", tab.name}}), tr(v.lang, "notices.tab."+tab.name), i == at})
 	}
 	view.First = view.Tabs[at].Path
-	after, ok := parseReminderPlace(v.param("after"), noticeTabs[at].query.kind)
+	after, ok := parseReminderPlace(view.After, noticeTabs[at].query.kind)
 	if !ok {
 		v.faults = append(v.faults, invalidField("after", "debe ser el next de una respuesta, o estar vacío"))
 	}
@@ -73,7 +125,11 @@ func noticesPage(v *panelRequest) (any, fillFunc) {
 			return err
 		}
 		for _, r := range list {
-			view.Rows = append(view.Rows, v.noticeRow(t, noticeTabs[at].query.kind, r))
+			row, err := v.noticeRow(t, noticeTabs[at].query.kind, r)
+			if err != nil {
+				return err
+			}
+			view.Rows = append(view.Rows, row)
 		}
 		if cursor := next.cursor(); cursor != "" {
 			view.Next, view.Few = withQuery(noticesPath, []pair{{"que", noticeTabs[at].name}, {"after", cursor}}), len(list) < defaultLimit
@@ -83,9 +139,16 @@ func noticesPage(v *panelRequest) (any, fillFunc) {
 }
 
 // noticeRow puts a reminder into words: why for the shop, the text for the customer.
-func (v *panelRequest) noticeRow(t *txn, kind noticeKind, r reminder) noticeRow {
+func (v *panelRequest) noticeRow(t *txn, kind noticeKind, r reminder) (row noticeRow, err error) {
 	f, c := v.format(), r.customer
-	row := noticeRow{Path: "/panel/clientes/" + c.ID.String(), Name: c.name()}
+	row = noticeRow{Path: "/panel/clientes/" + c.ID.String(), Name: c.name(), Form: noticesPath + "/" + c.ID.String()}
+	if w, ok := writtenOf(c.Written, kind, t.now); ok {
+		who, err := t.userName(w.User)
+		if err != nil {
+			return row, err
+		}
+		row.Written = tr(v.lang, "notices.written", cmp.Or(who, tr(v.lang, "notices.written.gone")), f.Moment(w.At))
+	}
 	written := formatOf(t.cfg, "es") // as the customer reads it
 	if strings.HasPrefix(t.cfg.Organization.Settings.Language, "en") {
 		written = formatOf(t.cfg, "en")
@@ -116,7 +179,7 @@ func (v *panelRequest) noticeRow(t *txn, kind noticeKind, r reminder) noticeRow 
 		text := escape(strings.ReplaceAll(row.Text, "\n", "\r\n"))    // RFC 6068
 		row.Mail = "mailto:" + to + "?subject=" + escape(t.cfg.Organization.Name) + "&body=" + text
 	}
-	return row
+	return row, nil
 }
 
 // MarketingBox is the box that a new customer checks who wants notices. Unchecked it is no answer.
@@ -159,6 +222,10 @@ var noticeTexts = panelTexts{
 	"notices.why.almost":     {"le falta una compra para %s", "one purchase is missing to %s"},
 	"notices.whatsapp":       {"WhatsApp", "WhatsApp"},
 	"notices.mail":           {"Correo", "E-mail"},
+	"notices.write":          {"Ya le escribí", "I wrote to them"},
+	"notices.unwrite":        {"Quitar", "Take it back"},
+	"notices.written":        {"Le escribió %s, el %s", "%s wrote to them on %s"},
+	"notices.written.gone":   {"alguien que ya no es del equipo", "Somebody who is no longer in the team"},
 	"notices.end":            {"No hay nadie más.", "There is nobody else."},
 	"notices.none":           {"No hay a quién escribir.", "There is nobody to write to."},
 	"field.marketing":        {"Quiere avisos", "Wants notices"},

@@ -15,7 +15,7 @@ func panelPages() []panelPage {
 }
 
 func panelForms() []panelForm {
-	return slices.Concat(figureForms(), tillForms(), undoForms(), customerForms(), saleForms(), redemptionForms(), rewardForms(), programForms(), segmentForms(), memberForms(), handoutForms(), configForms(), keyForms(), webhookForms(), webhookEditForms(),
+	return slices.Concat(figureForms(), tillForms(), undoForms(), customerForms(), saleForms(), redemptionForms(), rewardForms(), programForms(), segmentForms(), memberForms(), handoutForms(), noticeForms(), configForms(), keyForms(), webhookForms(), webhookEditForms(),
 		auditForms(), operatorForms(), teamForms(), accountForms(), lockForms(), logInForms()) // to log out comes last
 }
 

@@ -6,6 +6,7 @@ import "slices"
 // (contract §12). A customer may have very many records, so the object comes in parts.
 //
 //	{"exportedAt": …, "customer": its detail,
+//	 "notices": [who wrote to it by hand],
 //	 "accounts": [its balance in a program, "movements": […]], "transactions": […],
 //	 "redemptions": […], "auditEntries": […],
 //	 "mergedCustomers": [objects like this one, of the customers that became part of it]}
@@ -126,6 +127,13 @@ func (x *personExport) head(t *txn, b []byte) ([]byte, error) {
 	x.audit = auditFilter{to: never, subject: c.ID.String(), before: n.Audit + 1}
 	b = t.now.appendJSON(append(b, `{"exportedAt":`...))
 	if b, err = appendEncoded(append(b, `,"customer":`...), d); err != nil {
+		return nil, err
+	}
+	written, err := newWrittenShapes(t, c)
+	if err != nil {
+		return nil, err
+	}
+	if b, err = appendEncoded(append(b, `,"notices":`...), written); err != nil {
 		return nil, err
 	}
 	return x.begin(b, exportAccounts, `,"accounts":[`), nil

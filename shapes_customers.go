@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 )
 
@@ -238,4 +239,28 @@ type droppedShape struct {
 	Email       *string `json:"email"`
 	PhoneNumber *string `json:"phoneNumber"`
 	ExternalID  *string `json:"externalId"`
+}
+
+// A writtenShape is a writtenNotice in the export of a person.
+type writtenShape struct {
+	Kind noticeKind `json:"kind"`
+	At   instant    `json:"at"`
+	By   *createdBy `json:"by"`
+}
+
+// newWrittenShapes has what is known, newest first.
+func newWrittenShapes(t *txn, c *customer) ([]writtenShape, error) {
+	list := []writtenShape{}
+	for _, w := range c.Written {
+		if w.isOld(t.now) {
+			continue
+		}
+		by, err := newCreatedBy(t, creator{Type: byUser, ID: w.User})
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, writtenShape{w.Kind, w.At, by})
+	}
+	slices.SortStableFunc(list, func(a, b writtenShape) int { return cmp.Compare(b.At, a.At) })
+	return list, nil
 }
