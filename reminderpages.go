@@ -14,15 +14,14 @@ import (
 // What expires comes by the day on which it does. No index has that order, but the table of what is
 // due comes close: an account has an entry there no later than what expires first of it. So the
 // entries up to the end of the list's days lead to all who may be in it, and they are sorted. Where
-// there are too many entries, all customers are looked at in their place, if those are few enough;
-// else the entries come in stretches, each sorted in itself, one after the other in the order of time.
+// there are more than dueAtOnce, they come in stretches, each sorted in itself, one after the other in
+// the order of the table.
 //
 // A missing purchase has no date: these come in the order of enrolment.
 
 const (
-	dueAtOnce    = walkedAtOnce      // entries of the organization in a stretch
-	dueReadMost  = 10 * walkedAtOnce // entries of all organizations, which share the table
-	sortedAtOnce = 10 * walkedAtOnce // customers who are looked at in place of too many entries
+	dueAtOnce   = walkedAtOnce      // entries of the organization in a stretch
+	dueReadMost = 10 * walkedAtOnce // entries of all organizations, which share the table
 )
 
 // A reminderPlace is where a page begins: after what it names. The zero one is the beginning.
@@ -44,7 +43,7 @@ func remindersAfter(t *txn, q reminderQuery, after reminderPlace, limit int) (li
 	case noticeBirthday:
 		return birthdaysAfter(t, q, after, limit)
 	case noticeExpiring:
-		return expiringAfter(t, q, after, limit)
+		return expiringAfter(t, q, after, limit, dueAtOnce)
 	}
 	found := map[id]reminder{}
 	w := walk{after: after.number, limit: limit, status: statusActive, member: func(c *customer) (bool, error) {
@@ -102,25 +101,13 @@ func birthdaysAfter(t *txn, q reminderQuery, after reminderPlace, limit int) (li
 	return list, next, err
 }
 
-// expiringAfter sorts a stretch of those to whom something may expire, and returns those after a place.
-func expiringAfter(t *txn, q reminderQuery, after reminderPlace, limit int) (list []reminder, next reminderPlace, err error) {
+// expiringAfter sorts a stretch of those to whom something may expire, of at most so many entries, and
+// returns those after a place.
+func expiringAfter(t *txn, q reminderQuery, after reminderPlace, limit, atOnce int) (list []reminder, next reminderPlace, err error) {
 	last := t.dayOf(t.now) + day(q.days)
-	cust, end, err := dueStretch(t, after.key, last.end(t.cfg.zone))
+	cust, end, err := dueStretch(t, after.key, last.end(t.cfg.zone), atOnce)
 	if err != nil {
 		return nil, next, err
-	}
-	n, err := t.count()
-	if err != nil {
-		return nil, next, err
-	}
-	if end != "" && after.key == "" && n.Customers <= sortedAtOnce {
-		cust, end = cust[:0], ""
-		for one, err := range t.customers.ids(1, n.Customers, false) {
-			if err != nil {
-				return nil, next, err
-			}
-			cust = append(cust, one)
-		}
 	}
 	all, _, err := remindersOf(t, q, cust, len(cust)+1)
 	if err != nil {
@@ -150,7 +137,7 @@ func expiringAfter(t *txn, q reminderQuery, after reminderPlace, limit int) (lis
 
 // dueStretch lists the customers with accounts that are due up to a moment, from an entry on, each
 // once. end is the entry with which the next stretch begins; "" if there is none.
-func dueStretch(t *txn, from string, last instant) (list []id, end string, err error) {
+func dueStretch(t *txn, from string, last instant, atOnce int) (list []id, end string, err error) {
 	seen := map[id]bool{}
 	read, own := 0, 0
 	for e, err := range t.Scan(append(tableDue.fixed(), from...), tableDue.fixed().instant(last+1), false) {
@@ -160,7 +147,7 @@ func dueStretch(t *txn, from string, last instant) (list []id, end string, err e
 		if len(e.Key) != 1+dueWidth {
 			return nil, "", unreadable(e.Key)
 		}
-		if read++; own == dueAtOnce || read > dueReadMost {
+		if read++; own == atOnce || read > dueReadMost {
 			return list, string(e.Key[1:]), nil
 		}
 		if uint32In(e.Key[dueOrg:]) != t.org {

@@ -17,7 +17,7 @@ func TestDueStretch(t *testing.T) {
 	s.pass(time.Hour)
 	s.buy(eva, "100")
 	ask(s, func(t *txn) (any, error) {
-		list, end, err := dueStretch(t, "", t.now.add(90*24*time.Hour))
+		list, end, err := dueStretch(t, "", t.now.add(90*24*time.Hour), dueAtOnce)
 		same(s, "all", list, []id{ana, eva})
 		same(s, "the end", end, "")
 		if err != nil {
@@ -32,7 +32,7 @@ func TestDueStretch(t *testing.T) {
 			return nil, err
 		}
 		from := string(t.points.dueKey(a, a.Due)[1:])
-		if list, _, err = dueStretch(t, from, t.now.add(90*24*time.Hour)); err != nil || !slices.Equal(list, []id{eva}) {
+		if list, _, err = dueStretch(t, from, t.now.add(90*24*time.Hour), dueAtOnce); err != nil || !slices.Equal(list, []id{eva}) {
 			s.Error("from eva's entry on", list, err)
 		}
 		for cust, want := range map[id]bool{ana: true, eva: false} {

@@ -129,6 +129,14 @@ func TestRemindersOfOneDay(t *testing.T) {
 // remindedBy reads a list page by page, each by the cursor of the one before.
 func (s *shop) remindedBy(kind noticeKind, days, limit int) string {
 	s.Helper()
+	return s.remindedOn(kind, func(t *txn, after reminderPlace) ([]reminder, reminderPlace, error) {
+		return remindersAfter(t, reminderQuery{kind, days}, after, limit)
+	})
+}
+
+// remindedOn is remindedBy with the pages that a function makes.
+func (s *shop) remindedOn(kind noticeKind, paged func(*txn, reminderPlace) ([]reminder, reminderPlace, error)) string {
+	s.Helper()
 	var all []string
 	for cursor, pages := "", 0; ; pages++ {
 		after, ok := parseReminderPlace(cursor, kind)
@@ -136,7 +144,7 @@ func (s *shop) remindedBy(kind noticeKind, days, limit int) string {
 			s.Fatalf("page %d, at %q", pages, cursor)
 		}
 		page := ask(s, func(t *txn) ([]string, error) {
-			list, next, err := remindersAfter(t, reminderQuery{kind, days}, after, limit)
+			list, next, err := paged(t, after)
 			names := []string{next.cursor()}
 			for _, r := range list {
 				names = append(names, r.customer.name())
@@ -170,6 +178,12 @@ func TestRemindersInOrder(t *testing.T) {
 	s.pass(50 * 24 * time.Hour)
 	for limit := 1; limit < 7; limit++ {
 		same(t, fmt.Sprint("what expires, by ", limit), s.remindedBy(noticeExpiring, 30, limit), "luz ana noé eva mia")
+	}
+	for atOnce := 1; atOnce < 6; atOnce++ {
+		got := s.remindedOn(noticeExpiring, func(t *txn, after reminderPlace) ([]reminder, reminderPlace, error) {
+			return expiringAfter(t, reminderQuery{noticeExpiring, 30}, after, 2, atOnce)
+		})
+		same(t, fmt.Sprint("what expires, in stretches of ", atOnce), got, "luz ana noé eva mia")
 	}
 	same(t, "in a week", s.remindedBy(noticeExpiring, 7, 2), "luz ana")
 	s.setClock("2026-12-29T18:00:00Z")
