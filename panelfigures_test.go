@@ -63,7 +63,7 @@ func (s *panelShop) statistics(query string) (found statisticsShape) {
 func tablesIn(page string) map[string][][]string {
 	tables := map[string][][]string{}
 	for _, f := range regexp.MustCompile(`(?s)<figure class="card" id="(\w+)">(.*?)</figure>`).FindAllStringSubmatch(page, -1) {
-		for _, row := range regexp.MustCompile(`<tr><th scope="row">(.*)`).FindAllStringSubmatch(f[2], -1) {
+		for _, row := range regexp.MustCompile(`<tr><th scope=row>(.*)`).FindAllStringSubmatch(f[2], -1) {
 			tables[f[1]] = append(tables[f[1]], strings.Split(row[1], "<td>"))
 		}
 	}

@@ -69,6 +69,7 @@ var alwaysMany = map[string]string{
 	"audit.export.most":    "the figure is mostExported",
 	"home.since":           "a time of day",
 	"sales.by.cut":         "the figure is mostScanned",
+	"undo.asked.today":     "a time of day",
 	"work.cut":             "the figures are mostRead",
 	"person.cut":           "the figures are mostRead",
 	"person.out.returns":   "the figure is fewTimes or more",

@@ -202,6 +202,18 @@ func (s *shop) usePanel() {
 		return beginHandout(t, handout{Segment: t.cfg.Segments[0].ID, Program: 1, Points: dec("2"), Category: categoryCampaign, Comment: "aniversario", Counted: 1})
 	})
 	s.ok(s.engine.giveHandouts(s.Context()))
+	must(s, func(t *txn) (any, error) {
+		t.by = creator{Type: byUser, ID: ana}
+		eva, _, err := t.customers.enrol(enrolment{FirstName: "Eva", Email: "asked@example.com"})
+		if err != nil {
+			return nil, err
+		}
+		sold, _, err := t.sales.register(newSale{Customer: eva.ID, Type: typePurchase, Total: dec("9"), Source: sourceAPI})
+		if err != nil {
+			return nil, err
+		}
+		return nil, t.rewards.askToUndo(sold.ID, false, eva.ID, "Era de otra")
+	})
 }
 
 // useKey stores a response for retries, and counts a request by a new API key.
@@ -326,6 +338,9 @@ func TestVerifySeesMissing(t *testing.T) {
 		if table == "Q" {
 			continue // an organization that never gave points to a whole segment has none
 		}
+		if table == "Gu" {
+			continue // what was declined leaves no request
+		}
 		if got := s.seen(slices.Delete(slices.Clone(all), i, i+1)); got != (unseen[table] == "") {
 			t.Errorf("entry %x of table %s is missing: seen is %t", e.Key, table, got)
 		}
@@ -425,6 +440,7 @@ var told = map[string]string{
 	"c0.BirthdayYear":        "birthday points are told apart from others by nothing",
 	"c0.Marketing.Answer":    "told once",
 	"c0.Marketing.At":        "told once",
+	"c0.Written one more":    "told once",
 	"c0.Secret":              "answers are sealed with it, and opening one is not checked",
 	"c1.Lots.AvailFrom":      "does not matter once the lot is available",
 	"c2.AvailFrom":           "does not matter once the lot is available",
@@ -444,6 +460,10 @@ var told = map[string]string{
 	"t.Rules one more":       "a rule that gave nothing changes no sum",
 	"t.Shortfall":            "what was not there left no trace",
 
+	"Gu.At":                  "told once; never before what it asks to undo",
+	"Gu.By.Actor":            "told once",
+	"Gu.By.Type":             "told once",
+	"Gu.Reason":              "told once",
 	"M.By.Actor":             "told once",
 	"M.By.ID":                "told once",
 	"M.By.Type":              "told once",
@@ -495,7 +515,7 @@ func TestVerifySeesChanges(t *testing.T) {
 		"C": mutations[ruleBudget], "f": mutations[configVersion],
 		"m": mutations[movement], "t": mutations[sale], "r": mutations[redemption], "O": mutations[hold], "i": mutations[replay], "I": mutations[replaySlices], "u": mutations[savedUsage],
 		"p": mutations[identity], "n": mutations[counters], "e": mutations[typeCount], "y": mutations[tally],
-		"A": mutations[auditEntry], "P": mutations[purse],
+		"A": mutations[auditEntry], "P": mutations[purse], "Gu": mutations[undoRequest],
 		"U0": mutations[user], "U1": mutations[secondFactor], "U4": mutations[device], "M": mutations[membership], "S": mutations[session], "V": mutations[invitation],
 	}
 	caught, tried := map[string]bool{}, map[string]int{} // by field: was any change of it seen, of how many?
