@@ -65,6 +65,23 @@ func TestKeptForms(t *testing.T) {
 	}
 }
 
+// TestKeptOnes: what was typed is shown as it was typed, though it is what boxes are sent with.
+func TestKeptOnes(t *testing.T) {
+	t.Parallel()
+	w := newFormWorld(t)
+	w.havePIN()
+	w.beLocked()
+	page := func(path string, fields url.Values) string {
+		return mainOf(w.panelShop.post(roleOwner, w.filled(path), fields).Body.String())
+	}
+	w.panelShop.wants("a sale", page("/panel/caja/{customerId}/venta", url.Values{"totalAmount": {"1"}, "externalId": {"1"}, "comment": {"1"}, "again": {"1"}, "pay": {"max"}}),
+		"<dt>Importe</dt><dd>1</dd>", "<dt>Ticket</dt><dd>1</dd>", "<dt>Comentario</dt><dd>1</dd>", "<dt>Registrar otra vez</dt><dd>sí</dd>", "<dt>Pagar con puntos</dt><dd>sí</dd>")
+	reward := page("/panel/recompensas/nueva", url.Values{"name": {"1"}, "validDays": {"1"}, "autoIssue": {"1"}})
+	if ones, boxes := strings.Count(reward, "<dd>1</dd>"), strings.Count(reward, "<dd>sí</dd>"); ones != 2 || boxes != 1 {
+		t.Errorf("a reward: %d are 1, %d are checked\n%s", ones, boxes, reward)
+	}
+}
+
 // secretsOf says of each name whether it is a secret's.
 func secretsOf(post []string) (list []bool) {
 	for i := 0; i < len(post); i += 2 {

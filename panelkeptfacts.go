@@ -18,6 +18,16 @@ var keptSubjects = map[string]string{
 // keptChoices begin the names of the texts of what can be chosen, where auditText does not know them.
 var keptChoices = map[string]string{accessField: "key.access.", expiresField: "key.expires.", "overlap": "key.overlap.", "join": "segment."}
 
+// madeBoxes are the madeMembers that are boxes or buttons. Others may be "1" because somebody typed it.
+var madeBoxes = []string{"again", "apiAccess", payMember.name, "restoreRedemptions"}
+
+// hasBox reports whether a field is a box of the form.
+func (f *panelForm) hasBox(name string) bool {
+	return slices.ContainsFunc(f.members, func(m formMember) bool {
+		return m.name == name && (m.kind == checkMember || m.kind == madeMember && slices.Contains(madeBoxes, name))
+	})
+}
+
 // KeptFacts are the fields of a form that was kept, by their labels and in words: ids by the names of
 // what they are of, for whoever is logged in and not locked out. What people did not see is left out.
 func (f *pageData) KeptFacts(k *keptForm) (facts []control, err error) {
@@ -59,8 +69,8 @@ func (f *pageData) keptFact(form *panelForm, c control) control {
 	if name := keptChoices[c.Name]; name != "" && f.Lang.has(name+c.Value) {
 		text = f.T(name + c.Value)
 	}
-	if c.Value == "1" && slices.ContainsFunc(form.members, func(m formMember) bool { return m.name == c.Name && m.kind != amountMember && m.name != payMember.name }) {
-		text = f.T("yes") // a box
+	if form.hasBox(c.Name) {
+		text = f.T("yes") // one that is not checked is not sent
 	}
 	if utf8.RuneCountInString(text) > valueShown {
 		text = string([]rune(text)[:valueShown]) + "…"
