@@ -205,6 +205,19 @@ func TestUndoForgotten(t *testing.T) {
 	s.wants("erased", s.open(roleManager, "/panel").Body.String(), "!Piden deshacer")
 }
 
+// TestUndoInactive: who became inactive can return a purchase, so that it can be asked for.
+func TestUndoInactive(t *testing.T) {
+	t.Parallel()
+	s := newUndoShop(t)
+	sale := s.sold(roleCashier, "100")
+	must(s.shop, func(t *txn) (*customer, error) {
+		return t.customers.patch(s.ana, customerPatch{Status: new(statusInactive)}, nil)
+	})
+	s.led(roleCashier, sale+"/pedir")
+	s.wants("an inactive customer", s.open(roleManager, "/panel").Body.String(), "Venta de 100.00 MXN")
+	s.led(roleManager, sale+"/deshacer", "totalAmount", "100")
+}
+
 // TestUndoMany: no more than mostUndoRequests stand at once.
 func TestUndoMany(t *testing.T) {
 	t.Parallel()

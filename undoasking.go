@@ -85,7 +85,11 @@ func (rw *rewardsTxn) askToUndo(subject id, redemption bool, cust id, reason str
 	if owner.ID != cust {
 		return newError(missing)
 	}
-	if err := owner.mustBeActive(); err != nil {
+	may := owner.mustBeShown // a purchase of an inactive customer can be returned (contract §31)
+	if redemption {
+		may = owner.mustBeActive
+	}
+	if err := may(); err != nil {
 		return err
 	}
 	if before, err := rw.openUndoRequest(subject); err != nil || before != nil {
