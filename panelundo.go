@@ -171,16 +171,20 @@ type undoRow struct {
 
 // undoRequests are those that the member can answer, the oldest first.
 func (v *panelRequest) undoRequests(t *txn) (rows []undoRow, err error) {
-	list, err := t.sales.undoRequests()
+	list, err := t.sales.undoSubjects()
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(list, func(a, b *undoRequest) int { return cmp.Compare(a.At, b.At) })
-	list = slices.DeleteFunc(list, func(r *undoRequest) bool {
-		return v.mayAll(undoNeeds(r.Redemption)) != nil
+	rows, err = lines(v, list, func(u id) (row undoRow, err error) {
+		r, err := t.sales.undoRequest(u)
+		if err != nil || v.mayAll(undoNeeds(r.Redemption)) != nil {
+			return row, err
+		}
+		return newUndoRow(t, r)
 	})
-	rows, err = lines(v, list, func(r *undoRequest) (undoRow, error) { return newUndoRow(t, r) })
-	return slices.DeleteFunc(rows, func(row undoRow) bool { return row.See == "" }), err
+	rows = slices.DeleteFunc(rows, func(row undoRow) bool { return row.See == "" })
+	slices.SortStableFunc(rows, func(a, b undoRow) int { return cmp.Compare(a.At, b.At) })
+	return rows, err
 }
 
 // newUndoRow is the row of a request; without See if it no longer stands.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -216,6 +218,26 @@ func TestUndoInactive(t *testing.T) {
 	s.led(roleCashier, sale+"/pedir")
 	s.wants("an inactive customer", s.open(roleManager, "/panel").Body.String(), "Venta de 100.00 MXN")
 	s.led(roleManager, sale+"/deshacer", "totalAmount", "100")
+}
+
+// TestUndoDamaged: a request that cannot be read takes nothing else off the home page.
+func TestUndoDamaged(t *testing.T) {
+	t.Parallel()
+	s := newUndoShop(t)
+	broken, whole := s.sold(roleCashier, "100"), s.sold(roleCashier, "70")
+	s.led(roleCashier, broken+"/pedir")
+	s.led(roleCashier, whole+"/pedir", "reason", "Era de Luz")
+	u, _ := parseID(lastOf(broken))
+	store := func(value []byte) []byte {
+		return must(s.shop, func(t *txn) ([]byte, error) {
+			k := t.sales.undoRequestKey(u)
+			was, _, err := t.Get(k)
+			return bytes.Clone(was), errors.Join(err, t.Put(k, value))
+		})
+	}
+	was := store([]byte{0xff})
+	s.wants("a damaged request", s.open(roleManager, "/panel").Body.String(), "Venta de 70.00 MXN", "Era de Luz", "!100.00")
+	store(was)
 }
 
 // TestUndoMany: no more than mostUndoRequests stand at once.

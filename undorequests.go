@@ -3,7 +3,8 @@ package main
 import "slices"
 
 // A member of the team who may not undo a sale or a redemption asks somebody in charge to
-// (undoasking.go). A request is kept until that was done, or declined, for undoRequestTime at most:
+// (undoasking.go). A request is kept until that was done, or declined. It stands for undoRequestTime at
+// most, and then goes when somebody asks for something else:
 //
 //	G org 'u' subject → undoRequest
 //
@@ -48,6 +49,19 @@ func (sa *salesTxn) undoRequest(subject id) (*undoRequest, error) {
 
 // undoRequests are all that are kept, also those that nobody sees any more, by subject.
 func (sa *salesTxn) undoRequests() (list []*undoRequest, err error) {
+	subjects, err := sa.undoSubjects()
+	for _, u := range subjects {
+		r, err := sa.undoRequest(u)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	return list, err
+}
+
+// undoSubjects are the subjects of all that are kept.
+func (sa *salesTxn) undoSubjects() (list []id, err error) {
 	for e, err := range scan(sa.t.Tx, tableUndoRequests.in(sa.t.org), false) {
 		if err != nil {
 			return nil, err
@@ -55,12 +69,7 @@ func (sa *salesTxn) undoRequests() (list []*undoRequest, err error) {
 		if !tableUndoRequests.has(e.Key) {
 			return nil, unreadable(e.Key)
 		}
-		r, err := decodeEntry[undoRequest](e)
-		if err != nil {
-			return nil, err
-		}
-		r.Subject = id(e.Key[len(e.Key)-16:])
-		list = append(list, r)
+		list = append(list, id(e.Key[len(e.Key)-16:]))
 	}
 	return list, nil
 }
