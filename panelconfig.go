@@ -245,7 +245,7 @@ var configTexts = panelTexts{
 	"config.notices.about":                   {"Los textos de Avisos. En blanco, el de siempre. {nombre}, {negocio}, {saldo} y {moneda} se llenan solos; en los puntos que vencen también {puntos} y {fecha}, y en la compra que falta {meta}.", "The texts of Notices. Blank for the usual one. {nombre}, {negocio}, {saldo} and {moneda} are filled in; for points that expire also {puntos} and {fecha}, and for the missing purchase {meta}."},
 	"organization.settings.notices.expiring": {"Puntos que vencen", "Points that expire"},
 	"organization.settings.notices.birthday": {"Cumpleaños", "Birthdays"},
-	"organization.settings.notices.almost":   {"Falta una compra", "One purchase is missing"},
+	"organization.settings.notices.almost":   {"Falta una compra", "One purchase away"},
 	"doc.settings.notices.expiring":          {"Aviso de puntos que vencen", "Notice of points that expire"},
 	"doc.settings.notices.birthday":          {"Aviso de cumpleaños", "Notice on birthdays"},
 	"doc.settings.notices.almost":            {"Aviso de que falta una compra", "Notice that one purchase is missing"},
