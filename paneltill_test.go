@@ -390,6 +390,16 @@ func TestTillDoneRewards(t *testing.T) {
 	s.wants("a voucher", s.open(roleCashier, "/panel/caja").Body.String(), "<b>Vale</b>", `<span class="tag">Por usar</span>`, "!Entregado")
 }
 
+// TestTillTierReached: a sale that leads to another tier says which, and so does its simulation.
+func TestTillTierReached(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	ana := s.shop.customer("ana")
+	s.wants("simulated", s.open(roleViewer, "/panel/simulador?totalAmount=10000&cliente="+ana.String()).Body.String(), "Pasaría a Plata.")
+	where := s.led(roleCashier, "/panel/caja/"+ana.String()+"/venta", "totalAmount", "10000")
+	s.wants("sold", s.open(roleCashier, where).Body.String(), " · Ahora es Plata · ")
+}
+
 // TestTillContacts: the till's list masks contacts for cashiers alone.
 func TestTillContacts(t *testing.T) {
 	t.Parallel()
