@@ -107,7 +107,7 @@ func TestNoticesMarked(t *testing.T) {
 	if w := d.post(roleManager, to+"/escrito", url.Values{"que": {"mes"}}); w.Code != http.StatusSeeOther || !strings.HasPrefix(w.Header().Get("Location"), noticesPath+"?que=mes") {
 		t.Error(w.Code, w.Header(), w.Body)
 	}
-	if p := page(); strings.Contains(p, "Ya le escribí") || !strings.Contains(p, "Le escribió Manager, el 26 abr 2026, 04:00") || !strings.Contains(p, "Quitar") {
+	if p := page(); strings.Contains(p, "Ya le escribí") || !strings.Contains(p, "Le escribió Manager, el 26 abr 2026, 04:00") || !strings.Contains(p, "No le escribí") {
 		t.Error(p)
 	}
 	if p := d.open(roleManager, noticesPath+"?que=casi").Body.String(); strings.Contains(p, "Le escribió") {

@@ -343,6 +343,7 @@ type exportedCustomer struct {
 	ExportedAt      instant           `json:"exportedAt"`
 	Customer        customerDetail    `json:"customer"`
 	Notices         []writtenShape    `json:"notices"`
+	UndoRequests    []askedShape      `json:"undoRequests"`
 	Accounts        []exportedAccount `json:"accounts"`
 	Transactions    []saleShape       `json:"transactions"`
 	Redemptions     []redemptionShape `json:"redemptions"`

@@ -125,8 +125,16 @@ func (s *panelShop) send(as role, method, path string, fields url.Values, header
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	return answerTo(s.api, r)
+	w := answerTo(s.api, r)
+	if wrong := misprint.FindString(w.Body.String()); wrong != "" {
+		s.shop.Errorf("%s %s shows %q", method, path, wrong)
+	}
+	return w
 }
+
+// misprint is what a page shows of a text that was given a pointer, or another kind of value than it
+// has a place for.
+var misprint = regexp.MustCompile(`0xc[0-9a-f]{7,}|%![a-zA-Z]?\(`)
 
 // open opens a page, and follows to it with a token.
 func (s *panelShop) open(as role, path string) *httptest.ResponseRecorder {

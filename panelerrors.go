@@ -308,5 +308,5 @@ var faultTexts = panelTexts{
 	"error.too_many_holds":             {"El cliente tiene demasiadas retenciones", "The customer has too many holds"},
 	"error.price_changed":              {"El precio de la recompensa cambió: ahora cuesta %s", "The price of the reward has changed: now it costs %s"},
 	"error.external_id_undone":         {"La venta de este ticket se deshizo. No se registró nada.", "The sale of this receipt was undone. Nothing was registered."},
-	"error.birth_date_invalid":         {"La fecha de nacimiento debe ser AAAA-MM-DD y no futura, o MM-DD sin año", "The date of birth must be YYYY-MM-DD and not in the future, or MM-DD without a year"},
+	"error.birth_date_invalid":         {"La fecha de nacimiento debe ser AAAA-MM-DD o DD/MM/AAAA y no futura, o MM-DD o DD/MM sin año", "The date of birth must be YYYY-MM-DD or DD/MM/YYYY and not in the future, or MM-DD or DD/MM without a year"},
 }

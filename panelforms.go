@@ -575,8 +575,12 @@ func blankOr(literal func(v *panelRequest, name, text string) string) func(*pane
 	}
 }
 
-// birthDateLiteral is a date of birth as the API has it: people put nothing where the year would be.
+// birthDateLiteral is a date of birth as the API has it: people put nothing where the year would be, or
+// write 14/05/1990.
 func birthDateLiteral(_ *panelRequest, _, text string) string {
+	if strings.Contains(text, "/") {
+		text, _ = dateForm{order: orderDayMonth}.birthDate(text)
+	}
 	if _, ok := parseBirthDate(noYear + text); ok {
 		text = noYear + text
 	}

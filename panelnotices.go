@@ -223,7 +223,7 @@ var noticeTexts = panelTexts{
 	"notices.whatsapp":       {"WhatsApp", "WhatsApp"},
 	"notices.mail":           {"Correo", "E-mail"},
 	"notices.write":          {"Ya le escribí", "I wrote to them"},
-	"notices.unwrite":        {"Quitar", "Take it back"},
+	"notices.unwrite":        {"No le escribí", "I did not write"},
 	"notices.written":        {"Le escribió %s, el %s", "%s wrote to them on %s"},
 	"notices.written.gone":   {"alguien que ya no es del equipo", "Somebody who is no longer in the team"},
 	"notices.end":            {"No hay nadie más.", "There is nobody else."},

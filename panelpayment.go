@@ -120,7 +120,7 @@ func (f *pageData) MovementName(m movementShape) string {
 
 var paymentTexts = panelTexts{
 	"payment.use":               {"Usar puntos: lo más que se pueda", "Use points: as many as possible"},
-	"payment.upto":              {"hasta %s (%s)", "up to %s (%s)"},
+	"payment.upto":              {"(hasta %s, %s)", "(up to %s, %s)"},
 	"payment.most":              {"Usar lo más que se pueda", "Use as many as possible"},
 	"payment.unused":            {"No se usaron puntos.", "No points were used."},
 	"till.pay.fewer":            {"Usar menos puntos", "Use fewer points"},

@@ -489,13 +489,15 @@ func TestPanelBirthDates(t *testing.T) {
 		{"1990-05-14", "14 may 1990", "14 May 1990", "1990-05-14", "1990-05-14"},
 		{"", "–", "–", "", ""},
 		{"02-30", "", "", "02-30", ""},
-		{"14/05", "", "", "14/05", ""},
+		{"14/05", "14 de mayo", "14 May", "05-14", "--05-14"},
+		{"1/5/1990", "1 may 1990", "1 May 1990", "1990-05-01", "1990-05-01"},
+		{"05/14", "", "", "05/14", ""},
 	} {
 		fields := asShown(s.open(roleManager, form).Body.String())
 		fields.Set("birthDate", test.typed)
 		w := s.post(roleManager, form, fields)
 		if refused := test.spanish == ""; refused {
-			if body := w.Body.String(); w.Code == http.StatusSeeOther || !strings.Contains(body, "AAAA-MM-DD y no futura, o MM-DD sin año") || !strings.Contains(body, `name="birthDate" value="`+test.shown+`"`) {
+			if body := w.Body.String(); w.Code == http.StatusSeeOther || !strings.Contains(body, "AAAA-MM-DD o DD/MM/AAAA y no futura, o MM-DD o DD/MM sin año") || !strings.Contains(body, `name="birthDate" value="`+test.shown+`"`) {
 				t.Errorf("%q: %d %s", test.typed, w.Code, body)
 			}
 			continue

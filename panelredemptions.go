@@ -75,9 +75,10 @@ type redemptionView struct {
 	Redemption redemptionShape
 	Customer   string
 	Currency   currencyName
-	Fresh      bool // the form that led here has just done it
-	Use        bool // the member may use it now
-	Cancel     bool // or cancel it
+	Fresh      bool     // the form that led here has just done it
+	Use        bool     // the member may use it now
+	Cancel     bool     // or cancel it
+	Request    *undoRow // to do so; nil: there is none
 }
 
 func redemptionPage(v *panelRequest) (any, fillFunc) {
@@ -100,6 +101,9 @@ func redemptionPage(v *panelRequest) (any, fillFunc) {
 		}
 		view.Fresh = v.justDone(view.Redemption.lastAt())
 		view.Use = view.Redemption.Status == redemptionIssued && v.may("rewards:write")
+		if view.Request, err = v.undoRequest(t, x.ID); err != nil {
+			return err
+		}
 		cancellable, err := t.rewards.cancellable(x)
 		if err != nil {
 			return err

@@ -164,6 +164,7 @@ type returnView struct {
 	Lines    []item  // what is left of it, in the order of the form's rows
 	Shares   []saleShareView
 	Vouchers []saleRedemption // used in it, which the member may give back with it
+	Request  *undoRow         // to undo it; nil: there is none
 }
 
 func returnPage(v *panelRequest) (any, fillFunc) {
@@ -184,6 +185,9 @@ func returnPage(v *panelRequest) (any, fillFunc) {
 			return err
 		}
 		view.Left = s.Total - s.Returned
+		if view.Request, err = v.undoRequest(t, s.ID); err != nil {
+			return err
+		}
 		for i, it := range s.Items {
 			if it.Quantity -= s.Lines[i].Returned; it.Quantity > 0 {
 				view.Lines = append(view.Lines, it)

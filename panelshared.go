@@ -122,8 +122,12 @@ func (v *panelRequest) saleRows(t *txn, list []saleShape) (rows []saleRow, err e
 		}
 		var also []string
 		for _, share := range sharesOf(t.cfg, &shape)[1:] {
-			if n := share.moved(shape.Type); n != 0 {
-				also = append(also, v.format().Points(n, share.Currency))
+			sign, n := "", share.moved(shape.Type)
+			if n < 0 {
+				sign, n = "−", -n
+			}
+			if n != 0 {
+				also = append(also, sign+v.format().Points(n, share.Currency))
 			}
 		}
 		row.Also = strings.Join(also, " · ")

@@ -418,7 +418,7 @@ var tillTexts = panelTexts{
 	"field.firstName":           {"Nombre", "First name"},
 	"field.lastName":            {"Apellidos", "Last name"},
 	"field.birthDate":           {"Fecha de nacimiento", "Date of birth"},
-	"field.birthDate.hint":      {"AAAA-MM-DD, o MM-DD sin año", "YYYY-MM-DD, or MM-DD without a year"},
+	"field.birthDate.hint":      {"AAAA-MM-DD o DD/MM/AAAA; sin año, MM-DD o DD/MM", "YYYY-MM-DD or DD/MM/YYYY; without a year, MM-DD or DD/MM"},
 	"field.externalId":          {"Número en otro sistema", "Number in another system"},
 	"enrol.do":                  {"Dar de alta", "Enrol"},
 }

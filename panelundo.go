@@ -187,6 +187,16 @@ func (v *panelRequest) undoRequests(t *txn) (rows []undoRow, err error) {
 	return rows, err
 }
 
+// undoRequest is the request about what a page shows, for those who can answer it.
+func (v *panelRequest) undoRequest(t *txn, subject id) (*undoRow, error) {
+	r, err := t.rewards.openUndoRequest(subject)
+	if err != nil || r == nil || v.mayAll(undoNeeds(r.Redemption)) != nil {
+		return nil, err
+	}
+	row, err := newUndoRow(t, r)
+	return &row, err
+}
+
 // newUndoRow is the row of a request; without See if it no longer stands.
 func newUndoRow(t *txn, r *undoRequest) (row undoRow, err error) {
 	s, err := t.rewards.undoSubject(r.Subject, r.Redemption)
@@ -228,6 +238,7 @@ var undoTexts = panelTexts{
 	"undo.reason":      {"Motivo (opcional)", "Reason (optional)"},
 	"undo.asked":       {"Pedido a un encargado el %s.", "Asked somebody in charge on %s."},
 	"undo.asked.today": {"Pedido a un encargado a las %s.", "Asked somebody in charge at %s."},
+	"undo.request":     {"%s pidió deshacerlo el %s", "%s asked to undo this on %s"},
 	"undo.open":        {"Piden deshacer", "Asked to undo"},
 	"undo.sale":        {"Venta de %s", "Sale of %s"},
 	"undo.see":         {"Ver y deshacer", "See and undo"},

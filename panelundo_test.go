@@ -211,12 +211,23 @@ func TestUndoForgotten(t *testing.T) {
 func TestUndoInactive(t *testing.T) {
 	t.Parallel()
 	s := newUndoShop(t)
-	sale := s.sold(roleCashier, "100")
+	sale, redeemed := s.sold(roleCashier, "100"), s.redeemed(roleCashier)
 	must(s.shop, func(t *txn) (*customer, error) {
 		return t.customers.patch(s.ana, customerPatch{Status: new(statusInactive)}, nil)
 	})
-	s.led(roleCashier, sale+"/pedir")
+	s.wants("a redemption of an inactive customer", s.open(roleCashier, redeemed).Body.String(), "!/pedir")
+	s.led(roleCashier, sale+"/pedir", "reason", "Era de otro")
 	s.wants("an inactive customer", s.open(roleManager, "/panel").Body.String(), "Venta de 100.00 MXN")
+	export := ask(s.shop, func(t *txn) (string, error) {
+		c, err := t.customers.get(s.ana)
+		if err != nil {
+			return "", err
+		}
+		b, err := (&personExport{family: []*customer{c}}).head(t, nil)
+		return string(b), err
+	})
+	s.wants("the customer's export", export, `"undoRequests":[{"transactionId":"`+lastOf(sale)+`","reason":"Era de otro","at":"`)
+	s.wants("the return", s.open(roleManager, "/panel/ventas/"+lastOf(sale)+"/devolucion").Body.String(), "Cashier pidió deshacerlo el", "Era de otro")
 	s.led(roleManager, sale+"/deshacer", "totalAmount", "100")
 }
 

@@ -6,7 +6,7 @@ import "slices"
 // (contract §12). A customer may have very many records, so the object comes in parts.
 //
 //	{"exportedAt": …, "customer": its detail,
-//	 "notices": [who wrote to it by hand],
+//	 "notices": [who wrote to it by hand], "undoRequests": [who asked to undo what],
 //	 "accounts": [its balance in a program, "movements": […]], "transactions": […],
 //	 "redemptions": […], "auditEntries": […],
 //	 "mergedCustomers": [objects like this one, of the customers that became part of it]}
@@ -134,6 +134,13 @@ func (x *personExport) head(t *txn, b []byte) ([]byte, error) {
 		return nil, err
 	}
 	if b, err = appendEncoded(append(b, `,"notices":`...), written); err != nil {
+		return nil, err
+	}
+	asked, err := newAskedShapes(t, c)
+	if err != nil {
+		return nil, err
+	}
+	if b, err = appendEncoded(append(b, `,"undoRequests":`...), asked); err != nil {
 		return nil, err
 	}
 	return x.begin(b, exportAccounts, `,"accounts":[`), nil

@@ -248,6 +248,35 @@ type writtenShape struct {
 	By   *createdBy `json:"by"`
 }
 
+// An askedShape is an undoRequest in the export of a person.
+type askedShape struct {
+	TransactionID *id        `json:"transactionId,omitempty"`
+	RedemptionID  *id        `json:"redemptionId,omitempty"`
+	Reason        string     `json:"reason,omitempty"`
+	At            instant    `json:"at"`
+	By            *createdBy `json:"by"`
+}
+
+// newAskedShapes has the requests to undo what is kept under a customer.
+func newAskedShapes(t *txn, c *customer) ([]askedShape, error) {
+	all, err := t.sales.undoRequests()
+	list := []askedShape{}
+	for _, r := range all {
+		if r.Customer != c.ID {
+			continue
+		}
+		asked := askedShape{TransactionID: &r.Subject, Reason: r.Reason, At: r.At}
+		if r.Redemption {
+			asked.TransactionID, asked.RedemptionID = nil, &r.Subject
+		}
+		if asked.By, err = newCreatedBy(t, r.By); err != nil {
+			return nil, err
+		}
+		list = append(list, asked)
+	}
+	return list, err
+}
+
 // newWrittenShapes has what is known, newest first.
 func newWrittenShapes(t *txn, c *customer) ([]writtenShape, error) {
 	list := []writtenShape{}

@@ -23,7 +23,12 @@ func (rw *rewardsTxn) undoSubject(u id, redemption bool) (*undoSubject, error) {
 		if err != nil {
 			return nil, err
 		}
+		owner, err := rw.t.merges.owner(x.Customer)
+		if err != nil {
+			return nil, err
+		}
 		open, err := rw.cancellable(x)
+		open = open && owner.mustBeActive() == nil // as cancelling it asks
 		return &undoSubject{x.Customer, x.By, x.CreatedAt, open, x.CancelledAt != 0}, err
 	}
 	s, err := rw.t.sales.get(u)
@@ -85,11 +90,7 @@ func (rw *rewardsTxn) askToUndo(subject id, redemption bool, cust id, reason str
 	if owner.ID != cust {
 		return newError(missing)
 	}
-	may := owner.mustBeShown // a purchase of an inactive customer can be returned (contract §31)
-	if redemption {
-		may = owner.mustBeActive
-	}
-	if err := may(); err != nil {
+	if err := owner.mustBeShown(); err != nil { // a purchase of an inactive one can be returned (contract §31)
 		return err
 	}
 	if before, err := rw.openUndoRequest(subject); err != nil || before != nil {
