@@ -399,7 +399,7 @@
 //	amounts.go           amounts as people type them
 //	chart.go             pictures of figures
 //	brand.go             an organization's colour, and what can be read on it
-//	panelassets.go       what pages load: stylesheet, script, colour, icons
+//	panelassets.go       what pages load: stylesheet, script, colour
 //	paneladdress.go      the one address of the panel, and its cookie
 //	textserrors.go       texts of errors and fields
 //	documenttexts.go     faults and warnings of documents, and faults of fields, in English

@@ -191,7 +191,7 @@ func (r *verifyRun) organization(org uint32, report *verification, all *verifier
 func (v *verifier) orders() (ledger *findings, rest []*findings, err error) {
 	tasks := []func(*verifier) error{(*verifier).ledgerOf, (*verifier).auditLog, (*verifier).eventFeed, (*verifier).allSales, (*verifier).redemptions, (*verifier).searchIndex, (*verifier).configVersions}
 	for _, t := range tablesOfOne {
-		if comparisons[t].scanned {
+		if t.is(scanned) {
 			tasks = append(tasks, func(w *verifier) error { return w.scanTable(t, t.in(w.txn.org)) })
 		}
 	}

@@ -15,9 +15,9 @@ func (v *verifier) scanTable(t table, prefix key) error {
 			return err
 		}
 		switch {
-		case comparisons[t].compare == byCount:
+		case t.is(byCount):
 			v.have[t].entries++
-		case comparisons[t].compare == byContent && !v.run.careful[t]:
+		case t.is(byContent) && !v.run.careful[t]:
 			v.have[t].entries++
 			if !v.addContent(t, e) && !v.run.careful[t] {
 				v.doubt(t)
@@ -85,15 +85,15 @@ func (v *verifier) addBlock(t table, e Entry) bool {
 func (v *verifier) compareTables(list []table) {
 	for _, t := range list {
 		want, have := v.want[t], v.have[t]
-		careful, how := v.run.careful[t], comparisons[t].compare
+		careful := v.run.careful[t]
 		switch {
-		case comparisons[t].untold && careful: // the records that raised the doubt were checked one by one
-		case how == byCount || careful && want.entries != have.entries:
+		case t.is(untold) && careful: // the records that raised the doubt were checked one by one
+		case t.is(byCount) || careful && want.entries != have.entries:
 			equal(v, subject{kind: "entradas de " + t.inWords()}, "", have.entries, want.entries)
 		case careful && want.sum != have.sum && !v.missed[t]:
 			v.problem("entradas de %s: no son las que deberían", t.inWords())
 		case careful:
-		case want.sum != have.sum || how == bySum && want != have:
+		case want.sum != have.sum || t.is(bySum) && want != have:
 			v.doubt(t)
 		}
 	}

@@ -243,7 +243,7 @@ func failedAt(path string, err error) string {
 func damagedPlace(err error) string {
 	if e, ok := errors.AsType[*recordError](err); ok {
 		if t, known := tableOf(e.key); known {
-			return fmt.Sprintf(", tabla %q, clave %s", tableWords[t], t.inHex(e.key))
+			return fmt.Sprintf(", tabla %q, clave %s", tables[t].words, t.inHex(e.key))
 		}
 	}
 	e, ok := errors.AsType[*disk.DamageError](err)
@@ -255,89 +255,6 @@ func damagedPlace(err error) string {
 		return fmt.Sprintf(", tabla %q", rune(e.Table)) // the letter that docs/file-format.md uses
 	}
 	return ""
-}
-
-// tableWords holds the Spanish names of the tables.
-var tableWords = [manyTables]string{
-	tableVersion:               "versión del esquema",
-	tableWriter:                "sello que lo escribió",
-	tableSandbox:               "pruebas",
-	tableSandboxStart:          "pruebas, al empezar",
-	tableOrganizations:         "número de organizaciones",
-	tableConfigurations:        "configuraciones",
-	tableSlugs:                 "slugs",
-	tableAPIKeys:               "API keys",
-	tableKeyList:               "lista de API keys",
-	tableUsage:                 "uso de API keys",
-	tablePurses:                "puntos dados a mano",
-	tableProfiles:              "datos de clientes",
-	tableAccounts:              "cuentas",
-	tableLots:                  "lotes disponibles",
-	tablePending:               "lotes pendientes",
-	tableExpiring:              "sumas por vencimiento",
-	tableBases:                 "días de niveles",
-	tableRuleUses:              "usos de reglas",
-	tableRewardUses:            "canjes de clientes por recompensa",
-	tableHoldsOf:               "retenciones de clientes",
-	tableHolds:                 "retenciones",
-	tableRuleLives:             "usos de reglas en total",
-	tableRuleBudgets:           "presupuestos de reglas",
-	tableConfigVersions:        "versiones de la configuración",
-	tableIdentities:            "identidades",
-	tableMovements:             "movimientos",
-	tableDue:                   "cambios por venir",
-	tableCustomersByExternalID: "clientes por externalId",
-	tableBirthdayTurns:         "próximos cumpleaños",
-	tableBirthdays:             "clientes por cumpleaños",
-	tableStatuses:              "clientes por estado",
-	tableStatusCounts:          "recuentos de clientes por estado",
-	tableMerges:                "fusiones",
-	tableSales:                 "ventas de clientes",
-	tableRedemptions:           "canjes",
-	tableRewardCounts:          "canjes por recompensa",
-	tableReplays:               "respuestas guardadas",
-	tableReplaySlices:          "tramos de respuestas guardadas",
-	tableReplayNames:           "nombres de respuestas guardadas",
-	tableRecounts:              "recuentos",
-	tableAudit:                 "auditoría",
-	tableEvents:                "eventos",
-	tableWebhooks:              "webhooks",
-	tableDueVouchers:           "vales por vencer",
-	tableAuditIndex:            "índice de la auditoría",
-	tableCounters:              "contadores",
-	tableCustomers:             "clientes",
-	tablePurchases:             "compras",
-	tableReturns:               "devoluciones",
-	tableSalesByID:             "ventas por id",
-	tableRedemptionsByID:       "canjes por id",
-	tableRedemptionsOf:         "canjes por cliente",
-	tableRedemptionState:       "canjes por estado",
-	tableRedeemedRewards:       "recompensas canjeadas",
-	tableVoucherExpiries:       "vales por vencimiento",
-	tableRedemptionTimes:       "fechas de canjes",
-	tableCodes:                 "códigos",
-	tableExternalIDs:           "externalIds",
-	tableReferences:            "movimientos por referencia",
-	tableHandouts:              "puntos para un segmento",
-	tableUndoRequests:          "peticiones de deshacer",
-	tableIndexed:               "tamaño del índice de búsqueda",
-	tableSearch:                "índice de búsqueda",
-	tableSalesByTime:           "ventas por fecha",
-	tableSlots:                 "tramos de tiempo",
-	tableSaleLog:               "registro de ventas",
-	tableTallies:               "estadísticas",
-	tableActive:                "clientes activos",
-	tableTiers:                 "niveles",
-	tableUsers:                 "usuarios",
-	tableSecondFactors:         "segundos factores",
-	tableUserSessions:          "sesiones por usuario",
-	tableMembershipsOf:         "organizaciones por usuario",
-	tableDevices:               "dispositivos de usuarios",
-	tableEmails:                "usuarios por email",
-	tableMemberships:           "miembros de organizaciones",
-	tableSessions:              "sesiones",
-	tableInvitations:           "invitaciones",
-	tableInvitationList:        "invitaciones por organización",
 }
 
 type wording struct {
