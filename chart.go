@@ -14,7 +14,7 @@ import (
 // there is and keeps its height, so that its text has one size on every screen. Horizontal
 // positions are therefore in percent, and only the marks are stretched.
 //
-// This file makes template.HTML, as panelassets.go does. Every text in it is escaped.
+// This file makes template.HTML. Every text in it is escaped.
 
 // mostPoints is how many points of time a picture has at most.
 const mostPoints = 400
