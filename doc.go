@@ -312,7 +312,7 @@
 // What the API and the panel say of rules and numbers.
 //
 //	format.go            numbers, money and moments as people write them
-//	texts.go             texts in Spanish and English
+//	texts.go             the tables of texts in Spanish and English (panel/*.txt)
 //	rulewords.go         rules, segments and programs as sentences
 //
 // # The way of a request
@@ -401,7 +401,6 @@
 //	brand.go             an organization's colour, and what can be read on it
 //	panelassets.go       what pages load: stylesheet, script, colour
 //	paneladdress.go      the one address of the panel, and its cookie
-//	textserrors.go       texts of errors and fields
 //	documenttexts.go     faults and warnings of documents, and faults of fields, in English
 //	panelerrors.go       what is wrong, in words for people
 //	panelserver.go       what the panel knows of the server, and may start there
@@ -437,8 +436,6 @@
 //	panelsimulator.go    what a sale would earn, and why a rule would give nothing
 //	panelversions.go     the configurations that were applied, and how they differ
 //	panelconfig.go       the organization, and the whole document
-//	textsdev.go          texts of the developers' area
-//	textsmending.go      how to mend each error of the API
 //	paneldevelopment.go  the developers' area: what its pages share, and the reference
 //	panelkeys.go         API keys
 //	panelkeyforms.go     how they are made, changed, renewed and revoked by hand
@@ -456,7 +453,6 @@
 //	panelkeptfacts.go    what a form that is kept says
 //	panelactivity.go     unusual activity
 //	panelperson.go       what one person or API key did, beside the others
-//	operatortexts.go     texts of the operator's pages
 //	paneloperator.go     the operator's pages
 //	panelplaces.go       all pages, forms, places and texts
 //

@@ -300,35 +300,6 @@ func (v *panelRequest) customerItem(t *txn, cust id) (a aboutItem, err error) {
 	return aboutItem{c.name(), v.contact(c), "/panel/clientes/" + c.ID.String()}, nil
 }
 
-var activityTexts = panelTexts{
-	"nav.activity":           {"Actividad inusual", "Unusual activity"},
-	"title.activity":         {"Actividad inusual", "Unusual activity"},
-	"activity.since":         {"Desde el %s: lo que conviene mirar. Nada de esto es por sí solo un abuso.", "Since %s: what is worth a look. None of it is an abuse by itself."},
-	"activity.cut":           {"Hubo tanto que solo se miraron las %s ventas y los %s movimientos más nuevos.", "There was so much that only the newest %s sales and %s movements were looked at."},
-	"activity.all":           {"Se muestran %s de %s.", "%s of %s are shown."},
-	"activity.people":        {"Por persona", "By person"},
-	"activity.people.none":   {"Nadie hizo nada en estos días.", "Nobody did anything in these days."},
-	"activity.busy":          {"Clientes con muchas ventas en un día", "Customers with many sales in a day"},
-	"activity.busy.about":    {"%s o más. Puede ser alguien que pone su teléfono en las compras de otros.", "%s or more. It may be somebody who gives their phone number with what others buy."},
-	"activity.busy.none":     {"Ningún cliente compró %s veces en un día.", "No customer bought %s times in a day."},
-	"activity.givers":        {"Quién da más puntos a mano", "Who gives most points by hand"},
-	"activity.givers.none":   {"Nadie dio puntos a mano.", "Nobody gave points by hand."},
-	"activity.selves":        {"Quién se atiende a sí mismo", "Who serves themselves"},
-	"activity.selves.about":  {"Personas del equipo que movieron puntos del cliente que tiene su mismo email.", "Members of the team who moved points of the customer with their own e-mail."},
-	"activity.selves.none":   {"Nadie del equipo movió puntos de su propia cuenta.", "Nobody of the team moved points of their own account."},
-	"activity.returns":       {"Devoluciones sin compra", "Returns without a purchase"},
-	"activity.returns.about": {"Se registraron sin decir de qué compra eran, y nada comprueba que la hubo.", "They were registered without saying of which purchase, and nothing checks that there was one."},
-	"activity.returns.none":  {"Cada devolución dice de qué compra es.", "Each return says of which purchase it is."},
-	"activity.day":           {"Día", "Day"},
-	"activity.sales":         {"Ventas", "Sales"},
-	"activity.times":         {"Veces", "Times"},
-	"activity.most":          {"La mayor", "Largest"},
-	"activity.customers":     {"Clientes", "Customers"},
-	"activity.gained":        {"Puntos ganados", "Points gained"},
-	"activity.last":          {"La última vez", "Last time"},
-	"activity.log":           {"Ver todo lo que hizo", "See all they did"},
-}
-
 // What the template asks for.
 
 // ActivitySince says since when was looked.

@@ -48,16 +48,3 @@ func (f *pageData) RuleGave(r ruleShare) string {
 	}
 	return f.Number(r.Points)
 }
-
-var giftTexts = panelTexts{
-	"gift.new":       {"Gana un vale de «%s»: %s", "Earns a voucher for “%s”: %s"},
-	"gift.new.until": {"Gana un vale de «%s»: %s, hasta el %s", "Earns a voucher for “%s”: %s, until %s"},
-	"gift.would":     {"Ganaría un vale de «%s»", "It would earn a voucher for “%s”"},
-	"gift.missed":    {"«%s» no pudo dar su vale: %s", "“%s” could not give its voucher: %s"},
-	"gift.Issued":    {"Su vale de «%s» (%s) sigue vigente", "Its voucher for “%s” (%s) stands"},
-	"gift.Cancelled": {"Su vale de «%s» (%s) se canceló: el código ya no vale", "Its voucher for “%s” (%s) was cancelled: the code is void"},
-	"gift.Used":      {"Su vale de «%s» (%s) ya se había usado", "Its voucher for “%s” (%s) had been used"},
-	"gift.Expired":   {"Su vale de «%s» (%s) ya había vencido", "Its voucher for “%s” (%s) had expired"},
-	"gift.voucher":   {"un vale", "a voucher"},
-	"gift.of":        {"Vales que dio", "Vouchers that it gave"},
-}

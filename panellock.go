@@ -145,32 +145,3 @@ func runDropPIN(v *panelRequest) error {
 	}
 	return v.redirect("/panel/cuenta")
 }
-
-var lockTexts = panelTexts{
-	"title.lock":               {"¿Quién eres?", "Who are you?"},
-	"lock.of":                  {"La sesión de %s está bloqueada.", "The session of %s is locked."},
-	"lock.lost":                {"Lo que enviaste no se guardó.", "What you sent was not stored."},
-	"lock.pin":                 {"PIN", "PIN"},
-	"lock.pin.hint":            {"6 dígitos. Tras 5 intentos fallidos la sesión termina.", "6 digits. After 5 failed attempts the session ends."},
-	"lock.go":                  {"Seguir", "Go on"},
-	"lock.other":               {"Entrar con otra cuenta", "Log in with another account"},
-	"lock.now":                 {"Bloquear", "Lock"},
-	"title.pin":                {"PIN de la caja", "Till PIN"},
-	"pin.about":                {"La caja se bloquea con Bloquear, o tras 10 minutos sin usarla, y se abre con tu PIN. Vale solo en esta sesión.", "The till locks by Lock, or after 10 minutes without use, and your PIN opens it. It is good in this session alone."},
-	"pin.old":                  {"PIN actual", "Current PIN"},
-	"pin.new":                  {"PIN nuevo", "New PIN"},
-	"pin.new.hint":             {"6 dígitos", "6 digits"},
-	"pin.again":                {"El mismo PIN otra vez", "The same PIN again"},
-	"pin.drop":                 {"Quitar el PIN", "Remove the PIN"},
-	"pin.forgot":               {"¿Lo olvidaste? Sal y vuelve a entrar: la sesión nueva no tiene PIN.", "Forgot it? Log out and in again: the new session has no PIN."},
-	"account.pin.yes":          {"Esta sesión tiene PIN.", "This session has a PIN."},
-	"account.pin.no":           {"Esta sesión no tiene PIN: no se bloquea.", "This session has no PIN: it does not lock."},
-	"account.pin.choose":       {"Elegir un PIN", "Choose a PIN"},
-	"account.pin.change":       {"Cambiar el PIN", "Change the PIN"},
-	"error.session_locked":     {"La sesión está bloqueada.", "The session is locked."},
-	"error.people.pin_digits":  {"El PIN tiene 6 dígitos.", "The PIN has 6 digits."},
-	"error.people.pin_trivial": {"Ese PIN es de los primeros que alguien probaría. Elige otro, sin repeticiones ni dígitos seguidos.", "That PIN is among the first that somebody would try. Choose another one, without repetitions or digits in a row."},
-	"error.people.pin_differs": {"No es el mismo PIN.", "It is not the same PIN."},
-	"error.people.pin_wrong":   {"El PIN no es correcto.", "The PIN is not correct."},
-	"error.people.pin_there":   {"Esta sesión ya tiene un PIN.", "This session has a PIN already."},
-}

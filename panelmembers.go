@@ -111,15 +111,3 @@ func membersExport(v *panelRequest) (*download, fillFunc) {
 	file.body = b.Bytes()
 	return file, func(*txn) error { return out.Error() }
 }
-
-var memberTexts = panelTexts{
-	"members.show":     {"Ver clientes", "See customers"},
-	"members.sub":      {"En el orden de su alta. Quién está se mira en este momento.", "In the order of their enrolment. Who is in it is looked at now."},
-	"members.export":   {"Exportar CSV", "Export CSV"},
-	"members.none":     {"No hay ningún cliente en este segmento.", "No customer is in this segment."},
-	"members.end":      {"No hay más clientes en este segmento.", "No more customers are in this segment."},
-	"members.few":      {"Todavía quedan clientes por mirar: estos son los que se hallaron hasta aquí. Sigue con Siguiente.", "There are still customers to look at: these were found so far. Go on with Next."},
-	"members.few.none": {"Todavía quedan clientes por mirar: hasta aquí no se halló ninguno más. Sigue con Siguiente.", "There are still customers to look at: none was found on this page. Go on with Next."},
-	"members.inactive": {"El segmento está inactivo: no tiene a nadie.", "The segment is inactive: it has nobody."},
-	"members.first":    {"Desde el principio", "From the beginning"},
-}

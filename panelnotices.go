@@ -207,29 +207,3 @@ func (f *pageData) MarketingWords(c *customerDetail) string {
 	}
 	return f.T("notices.no", f.Date(c.MarketingAt))
 }
-
-var noticeTexts = panelTexts{
-	"nav.notices":            {"Avisos", "Notices"},
-	"title.notices":          {"Avisos", "Notices"},
-	"notices.about":          {"A quién escribir hoy: solo quien quiere avisos. sello no manda nada; cada enlace abre WhatsApp o el correo con el texto ya puesto.", "Whom to write to today: only those who want notices. sello sends nothing; each link opens WhatsApp or an e-mail with the text in place."},
-	"notices.texts":          {"Cambiar los textos", "Change the texts"},
-	"notices.tab.semana":     {"Vencen en 7 días", "Expire in 7 days"},
-	"notices.tab.mes":        {"Vencen en 30 días", "Expire in 30 days"},
-	"notices.tab.cumpleanos": {"Cumpleaños de la semana", "Birthdays of the week"},
-	"notices.tab.casi":       {"Falta una compra", "One purchase away"},
-	"notices.why.expiring":   {"hasta el %[3]s: %[1]s %[2]s", "until %[3]s: %[1]s %[2]s"},
-	"notices.why.birthday":   {"cumple años el %s", "birthday on %s"},
-	"notices.why.almost":     {"le falta una compra para %s", "one purchase away from %s"},
-	"notices.whatsapp":       {"WhatsApp", "WhatsApp"},
-	"notices.mail":           {"Correo", "E-mail"},
-	"notices.write":          {"Ya le escribí", "I wrote to them"},
-	"notices.unwrite":        {"No le escribí", "I did not write"},
-	"notices.written":        {"Le escribió %s, el %s", "%s wrote to them on %s"},
-	"notices.written.gone":   {"alguien que ya no es del equipo", "Somebody who is no longer in the team"},
-	"notices.end":            {"No hay nadie más.", "There is nobody else."},
-	"notices.none":           {"No hay a quién escribir.", "There is nobody to write to."},
-	"field.marketing":        {"Quiere avisos", "Wants notices"},
-	"notices.unknown":        {"no lo ha dicho", "not said"},
-	"notices.yes":            {"sí, desde el %s", "yes, since %s"},
-	"notices.no":             {"no, desde el %s", "no, since %s"},
-}

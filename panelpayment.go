@@ -117,30 +117,3 @@ func (f *pageData) MovementName(m movementShape) string {
 	}
 	return f.T(name)
 }
-
-var paymentTexts = panelTexts{
-	"payment.use":               {"Usar puntos: lo más que se pueda", "Use points: as many as possible"},
-	"payment.upto":              {"(hasta %s, %s)", "(up to %s, %s)"},
-	"payment.most":              {"Usar lo más que se pueda", "Use as many as possible"},
-	"payment.unused":            {"No se usaron puntos.", "No points were used."},
-	"till.pay.fewer":            {"Usar menos puntos", "Use fewer points"},
-	"sale.pay.points":           {"Otra cantidad", "Another number"},
-	"field.pay":                 {"Pagar con puntos", "Paying with points"},
-	"payment.paid":              {"Pagó %s con %s.", "Paid %s with %s."},
-	"payment.held":              {"%s de una retención", "%s of a hold"},
-	"payment.due":               {"Por cobrar", "To collect"},
-	"payment.back":              {"Vuelven %s %s a su saldo; entrega %s", "%s %s back on the balance; hand over %s"},
-	"payment.back.one":          {"Vuelve 1 %s a su saldo; entrega %s", "1 %s back on the balance; hand over %s"},
-	"payment.back.none":         {"Entrega %s", "Hand over %s"},
-	"payment.gave":              {"Volvieron %s %s a su saldo; se entregó %s", "%s %s came back on the balance; %s was handed over"},
-	"payment.gave.one":          {"Volvió 1 %s a su saldo; se entregó %s", "1 %s came back on the balance; %s was handed over"},
-	"payment.gave.none":         {"Se entregó %s", "%s was handed over"},
-	"payment.due.done":          {"En dinero: %s", "In money: %s"},
-	"payment.expired":           {"Vencieron y no vuelven: %s.", "Expired, and do not come back: %s."},
-	"sale.paid.points.Purchase": {"Pagado con puntos", "Paid with points"},
-	"sale.paid.points.Return":   {"Puntos que volvieron", "Points that came back"},
-	"sale.paid.money.Purchase":  {"Pagado en dinero", "Paid with money"},
-	"sale.paid.money.Return":    {"Devuelto en dinero", "Given back in money"},
-	"category.Redemption.paid":  {"Pago de una compra", "Payment of a purchase"},
-	"category.Refund.paid":      {"Pago devuelto", "Payment given back"},
-}

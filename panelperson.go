@@ -246,37 +246,3 @@ func (f *pageData) PersonCut(v *personView) string {
 func (f *pageData) OfAll(r regularRow) string {
 	return f.T("figure.of", f.Int(r.Sales), f.Int(r.All))
 }
-
-var personTexts = panelTexts{
-	"title.work":           {"Actividad", "Activity"},
-	"person.open":          {"Ver su actividad", "Show their activity"},
-	"person.span":          {"Días", "Days"},
-	"person.span.1":        {"Hoy", "Today"},
-	"person.span.7":        {"7 días", "7 days"},
-	"person.span.30":       {"30 días", "30 days"},
-	"person.cut":           {"Hubo tanto que solo se miraron las %s ventas y los %s movimientos más nuevos de todo el equipo: desde el %s.", "There was so much that only the newest %s sales and %s movements of the whole team were looked at: since %s."},
-	"person.out":           {"Destaca frente a los demás", "Stands out against the others"},
-	"person.out.about":     {"Nada de esto es por sí solo un abuso.", "None of it is an abuse by itself."},
-	"person.out.returned":  {"Sus devoluciones son el %s de sus ventas; las de los demás, el %s.", "Their returns are %s of their sales; those of the others, %s."},
-	"person.out.returns":   {"Registró %s devoluciones y ninguna venta.", "They registered %s returns and no sale."},
-	"person.out.cancelled": {"Canceló %s canjes e hizo %s; los demás cancelaron %s e hicieron %s.", "They cancelled %s redemptions and made %s; the others cancelled %s and made %s."},
-	"person.out.given":     {"Dio a mano %s %s; cada uno de los demás, %s en promedio.", "They gave %s %s by hand; each of the others, %s on average."},
-	"person.out.alone":     {"Dio a mano %s %s; nadie más lo hizo.", "They gave %s %s by hand; nobody else did."},
-	"person.out.friend":    {"De los puntos que dio a mano, %s de %s %s fueron para %s, en %s veces.", "Of the points that they gave by hand, %s of %s %s went to %s, %s times."},
-	"person.share":         {"%s de sus ventas", "%s of their sales"},
-	"person.share.others":  {"; los demás, %s", "; the others, %s"},
-	"person.cancelled":     {"y %s cancelados", "and %s cancelled"},
-	"person.cancelled.one": {"y 1 cancelado", "and 1 cancelled"},
-	"person.given":         {"Dados a mano, %s", "Given by hand, %s"},
-	"person.taken":         {"Veces: %s · quitó: %s", "Times: %s · took: %s"},
-	"person.served":        {"A quién atiende más", "Whom they serve most"},
-	"person.served.of":     {"Las ventas que registró, de todas las del cliente.", "The sales that they registered, of all of the customer's."},
-	"person.served.none":   {"No registró ventas.", "They registered no sale."},
-	"person.favoured":      {"A quién da más puntos a mano", "Whom they give most points by hand"},
-	"person.favoured.none": {"No dio puntos a mano.", "They gave no points by hand."},
-	"person.returns":       {"Devoluciones que registró", "Returns that they registered"},
-	"person.returns.none":  {"No registró devoluciones.", "They registered no return."},
-	"person.hand":          {"Puntos que dio o quitó a mano", "Points that they gave or took by hand"},
-	"person.hand.none":     {"No movió puntos a mano.", "They moved no points by hand."},
-	"person.sales":         {"Todas sus ventas", "All their sales"},
-}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"sync"
 )
 
 // The pages, forms and texts of the panel, and its navigation.
@@ -42,22 +41,7 @@ func panelPlaces() []panelPlace {
 	}
 }
 
-// allTexts are the texts of the panel, its errors included.
-var allTexts = sync.OnceValue(func() panelTexts {
-	return joinTexts(commonTexts, errorTexts, permissionTexts, faultTexts, placeTexts, proofTexts,
-		homeTexts, workTexts, tillTexts, paymentTexts, giftTexts, tillFindTexts, tillTodayTexts, undoTexts, customerTexts, noticeTexts, statementTexts, saleTexts, redemptionTexts, rewardTexts, programTexts, ruleTexts, reasonTexts, segmentTexts, memberTexts, handoutTexts, simulatorTexts, whyTexts, configTexts,
-		developmentTexts, keyTexts, mendingTexts, webhookTexts, webhookFormTexts,
-		versionTexts, activityTexts, personTexts, auditTexts, operatorTexts,
-		teamTexts, accountTexts, lockTexts, logInTexts)
-})
-
 // thePanel is the panel of an API at an address.
 func thePanel(a *api, address panelAddress, limits sessionLimits) *panel {
 	return newPanel(a, address, limits, panelMap{panelPages(), panelForms(), panelPlaces(), allTexts()})
-}
-
-var placeTexts = panelTexts{
-	"nav.menu":          {"Menú", "Menu"},
-	"nav.group.loyalty": {"Lealtad", "Loyalty"},
-	"nav.group.control": {"Control", "Control"},
 }

@@ -57,12 +57,3 @@ func (v *panelRequest) offerFile() error {
 	v.posted = nil
 	return v.render("prove", view)
 }
-
-var proofTexts = panelTexts{
-	"title.prove":          {"Confirma que eres tú", "Confirm that it is you"},
-	"prove.about":          {"Para esto hace falta tu contraseña otra vez.", "This needs your password once more."},
-	"prove.go":             {"Seguir", "Go on"},
-	"prove.ready":          {"Gracias. El archivo se puede descargar en los próximos 10 minutos.", "Thank you. The file can be downloaded in the next 10 minutes."},
-	"prove.download":       {"Descargar", "Download"},
-	"error.proof_required": {"Para esto hace falta tu contraseña otra vez: abre la página de nuevo.", "This needs your password once more: open the page again."},
-}

@@ -148,24 +148,3 @@ func (f *pageData) EffectWords(e *effect) string {
 
 // Join lists names.
 func (f *pageData) Join(names []string) string { return strings.Join(names, ", ") }
-
-var redemptionTexts = panelTexts{
-	"nav.redemptions":     {"Canjes", "Redemptions"},
-	"title.redemptions":   {"Canjes", "Redemptions"},
-	"title.redemption":    {"Canje", "Redemption"},
-	"redemptions.about":   {"Escribe el código de un vale para ver de qué es.", "Type the code of a voucher to see what it is for."},
-	"redemptions.code":    {"Código", "Code"},
-	"redemptions.none":    {"Ningún canje coincide con este filtro.", "No redemption matches this filter."},
-	"redemptions.empty":   {"Todavía no hay canjes. Aparecen aquí en cuanto alguien canjea una recompensa en la caja o por la API.", "There are no redemptions yet. They appear here once a reward is redeemed at the till or by the API."},
-	"redemptions.reward":  {"Recompensa", "Reward"},
-	"redemption.spent":    {"Puntos gastados", "Points spent"},
-	"redemption.created":  {"Canjeado", "Redeemed"},
-	"redemption.expires":  {"Vence", "Expires"},
-	"redemption.used":     {"Usado", "Used"},
-	"redemption.cancel":   {"Cancelar y devolver los puntos", "Cancel and give the points back"},
-	"redemption.use":      {"Usar el vale", "Use the voucher"},
-	"redemption.effect":   {"La caja descuenta", "The till takes off"},
-	"redemption.cancelAt": {"Cancelado", "Cancelled"},
-	"redemption.sale":     {"En la venta", "In the sale"},
-	"redemption.never":    {"nunca", "never"},
-}

@@ -133,27 +133,3 @@ func (v *panelRequest) simulate(t *txn, view *simulatorView, asked bool) error {
 	view.Done, view.Sale, view.Why = true, s.sale, newWhyView(wordingOf(v, t.cfg), s.why)
 	return nil
 }
-
-var simulatorTexts = panelTexts{
-	"nav.simulator":                {"Simulador", "Simulator"},
-	"title.simulator":              {"Simulador", "Simulator"},
-	"simulator.about":              {"Qué ganaría una compra, por qué reglas, y por qué las otras no dan nada. No se guarda nada.", "What a purchase would earn, by which rules, and why the others give nothing. Nothing is stored."},
-	"simulator.customer":           {"Cliente", "Customer"},
-	"simulator.customer.hint":      {"Teléfono, email o parte del nombre", "Phone, e-mail or part of the name"},
-	"simulator.amount":             {"Importe, %s", "Amount, %s"},
-	"simulator.at":                 {"Cuándo", "When"},
-	"simulator.at.hint":            {"En blanco, ahora", "Blank for now"},
-	"simulator.labels":             {"Etiquetas", "Labels"},
-	"simulator.labels.hint":        {"Una por línea, como pago: efectivo", "One on each line, as pago: efectivo"},
-	"simulator.do":                 {"Simular", "Simulate"},
-	"simulator.who":                {"¿Quién es?", "Who is it?"},
-	"simulator.nobody":             {"No hay nadie con %s.", "There is nobody with %s."},
-	"simulator.would":              {"Ganaría", "It would earn"},
-	"simulator.balance":            {"El saldo quedaría en %s %s.", "The balance would be %s %s."},
-	"simulator.pending":            {"De ellos, %s quedarían pendientes.", "Of these, %s would be pending."},
-	"simulator.pending.one":        {"De ellos, 1 quedaría pendiente.", "Of these, 1 would be pending."},
-	"simulator.tier":               {"Pasaría a %s.", "It would lead to %s."},
-	"error.invalid_field.at":       {"La fecha no es válida", "The date is not valid"},
-	"error.occurred_at_invalid":    {"No se puede simular tan atrás: las ventas solo pueden llegar con esos días de retraso.", "That is too long ago to simulate: sales may not come that late."},
-	"error.invalid_field.document": {"Escribe el documento", "Write the document"},
-}

@@ -103,25 +103,3 @@ func (view *statementView) show(t *txn, s *statement) error {
 	view.Digest = string(digest)
 	return err
 }
-
-var statementTexts = panelTexts{
-	"title.statement":           {"Estado de cuenta", "Statement"},
-	"statement.month":           {"Mes", "Month"},
-	"statement.program":         {"Programa", "Program"},
-	"statement.show":            {"Mostrar", "Show"},
-	"statement.span":            {"Del %s al %s.", "From %s to %s."},
-	"statement.opening":         {"Saldo anterior", "Opening balance"},
-	"statement.closing":         {"Saldo final", "Closing balance"},
-	"statement.none":            {"Ningún movimiento.", "No movements."},
-	"statement.more":            {"Y otros %s movimientos, que están en la API.", "And %s more movements, which the API has."},
-	"statement.more.one":        {"Y otro movimiento, que está en la API.", "And one more movement, which the API has."},
-	"statement.made":            {"Hecho el %s", "Made on %s"},
-	"statement.digest":          {"Huella del libro", "Digest of the ledger"},
-	"statement.back":            {"Volver al cliente", "Back to the customer"},
-	"customer.statement":        {"Estado de cuenta", "Statement"},
-	"customer.on":               {"Saldo al día", "Balance on the day"},
-	"customer.on.do":            {"Ver", "Show"},
-	"customer.on.was":           {"El %s tenía %s %s.", "On %s there were %s %s."},
-	"customer.on.will":          {"El %s tendrá %s %s, si no pasa nada más.", "On %s there will be %s %s, if nothing else happens."},
-	"error.invalid_field.month": {"El mes no es válido", "The month is not valid"},
-}

@@ -218,18 +218,3 @@ const explainedDays = 30
 func (v *panelRequest) seesSale(t *txn, s *sale) bool {
 	return v.mayAll("transactions:read") == nil || t.dayOf(s.CreatedAt) > t.dayOf(t.now)-explainedDays
 }
-
-var tillFindTexts = panelTexts{
-	"till.find":            {"Cliente", "Customer"},
-	"till.find.hint":       {"Teléfono, email, código de un vale, ticket o parte del nombre", "Phone, e-mail, code of a voucher, receipt or part of the name"},
-	"till.hits":            {"¿Quién es?", "Who is it?"},
-	"till.all":             {"Hay %s. Escribe algo más del nombre o del teléfono para encontrar a uno.", "There are %s. Type more of the name or the phone to find one."},
-	"till.list":            {"Verlos en Clientes", "See them under Customers"},
-	"till.pages":           {"Más clientes", "More customers"},
-	"till.nobody":          {"No hay nadie con %s.", "There is nobody with %s."},
-	"till.nobody.short":    {"Para buscar hacen falta 4 letras o cifras.", "A search takes 4 letters or digits."},
-	"till.wrong.phone":     {"No es un teléfono completo y válido (tiene %s cifras), y el alta solo acepta uno que lo sea. Revísalo con el cliente.", "It is not a whole, valid phone number (it has %s digits), and enrolment takes no other. Check it with the customer."},
-	"till.wrong.phone.one": {"No es un teléfono completo y válido (tiene 1 cifra), y el alta solo acepta uno que lo sea. Revísalo con el cliente.", "It is not a whole, valid phone number (it has 1 digit), and enrolment takes no other. Check it with the customer."},
-	"till.wrong.email":     {"No es un email válido, y el alta solo acepta uno que lo sea. Revísalo con el cliente.", "It is not a valid e-mail address, and enrolment takes no other. Check it with the customer."},
-	"till.enrol":           {"Dar de alta", "Enrol"},
-}

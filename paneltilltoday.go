@@ -89,16 +89,3 @@ func (s *sale) tillState() string {
 	}
 	return "till.returned.part"
 }
-
-var tillTodayTexts = panelTexts{
-	"till.mine":           {"Lo que hiciste hoy", "What you did today"},
-	"till.mine.none":      {"Todavía nada.", "Nothing yet."},
-	"till.returned.whole": {"Devuelta", "Returned"},
-	"till.returned.part":  {"Devuelta en parte", "Returned in part"},
-	"till.did.sold":       {"Venta", "Sale"},
-	"till.did.returned":   {"Devolución", "Return"},
-	"till.did.redeemed":   {"Canje", "Redemption"},
-	"till.did.used":       {"Vale usado", "Voucher used"},
-	"till.did.cancelled":  {"Canje cancelado", "Redemption cancelled"},
-	"till.did.enrolled":   {"Cliente nuevo", "New customer"},
-}

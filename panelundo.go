@@ -230,19 +230,3 @@ func newUndoRow(t *txn, r *undoRequest) (row undoRow, err error) {
 	row.See, row.Decline = at, at+"/no-deshacer"
 	return row, nil
 }
-
-var undoTexts = panelTexts{
-	"till.ask": {"¿Te equivocaste? Pídele a un encargado: %s.", "A mistake? Ask somebody in charge: %s."},
-
-	"undo.ask":         {"Pedir que se deshaga", "Ask to have it undone"},
-	"undo.reason":      {"Motivo (opcional)", "Reason (optional)"},
-	"undo.asked":       {"Pedido a un encargado el %s.", "Asked somebody in charge on %s."},
-	"undo.asked.today": {"Pedido a un encargado a las %s.", "Asked somebody in charge at %s."},
-	"undo.request":     {"%s pidió deshacerlo el %s", "%s asked to undo this on %s"},
-	"undo.open":        {"Piden deshacer", "Asked to undo"},
-	"undo.sale":        {"Venta de %s", "Sale of %s"},
-	"undo.see":         {"Ver y deshacer", "See and undo"},
-	"undo.decline":     {"No hace falta", "Not necessary"},
-
-	"error.undo_requests_full": {"Ya hay demasiadas peticiones de deshacer sin respuesta. Habla con un encargado.", "There are too many requests to undo without an answer. Talk to somebody in charge."},
-}

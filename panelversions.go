@@ -181,28 +181,3 @@ func (f *pageData) VersionField(name, label string, number uint64) control {
 
 // versionParam says which version's document the form of the document begins with.
 const versionParam = "version"
-
-var versionTexts = panelTexts{
-	"title.versions":          {"Versiones", "Versions"},
-	"title.version":           {"Versión", "Version"},
-	"versions.about":          {"Cada configuración que se aplicó se guarda: se puede ver qué cambió, y volver a una anterior.", "Each configuration that was applied is kept: you can see what changed, and go back to an earlier one."},
-	"versions.number":         {"Versión", "Version"},
-	"versions.changed":        {"Qué cambió", "What changed"},
-	"versions.changes":        {"%s cambios", "%s changes"},
-	"versions.changes.one":    {"1 cambio", "1 change"},
-	"versions.first":          {"la primera", "the first one"},
-	"versions.before":         {"antes de guardarse versiones", "before versions were kept"},
-	"versions.now":            {"actual", "current"},
-	"version.title":           {"Versión %s", "Version %s"},
-	"version.from":            {"De la versión", "From version"},
-	"version.to":              {"A la versión", "To version"},
-	"version.compare":         {"Comparar", "Compare"},
-	"version.changed":         {"De la %s a la %s", "From %s to %s"},
-	"version.same":            {"No cambia nada de una a otra.", "Nothing changes from one to the other."},
-	"version.first":           {"Es la primera: no hay con qué compararla.", "It is the first one: there is nothing to compare it with."},
-	"version.document":        {"Su documento", "Its document"},
-	"version.back":            {"Volver a esta versión", "Go back to this version"},
-	"version.back.about":      {"Abre el documento con este texto: se revisa antes de aplicarlo, y queda como una versión nueva.", "Opens the document with this text: it is reviewed before it is applied, and becomes a new version."},
-	"document.version":        {"Este es el documento de la versión %s. Nada cambia hasta que lo revises y lo apliques.", "This is the document of version %s. Nothing changes until you review and apply it."},
-	"error.version_not_found": {"No hay esa versión.", "There is no such version."},
-}

@@ -144,24 +144,3 @@ func (f *pageData) EventBoxes(chosen []string) (rows [][]boxView) {
 func (f *pageData) HookStatus(status string) control {
 	return f.Select("status", "webhook.status", status, []choiceItem{{statusActive, f.T("status." + statusActive)}, {statusInactive, f.T("status." + statusInactive)}})
 }
-
-var webhookFormTexts = panelTexts{
-	"title.webhook":        {"Webhook", "Webhook"},
-	"title.webhook.new":    {"Nuevo webhook", "New webhook"},
-	"webhook.key":          {"Nombre", "Name"},
-	"webhook.key.hint":     {"Letras minúsculas, cifras, - o _, como crm. Después no se puede cambiar", "Small letters, digits, - or _, such as crm. It cannot be changed later"},
-	"webhook.url":          {"Dirección", "Address"},
-	"webhook.url.rest":     {"%s, con otra ruta o consulta", "%s, with another path or query"},
-	"webhook.url.hint":     {"Como https://crm.ejemplo.mx/sello. Ahí llega cada evento, por POST", "Such as https://crm.example.com/sello. Each event comes there by POST"},
-	"webhook.status":       {"Estado", "Status"},
-	"webhook.inactive":     {"Inactivo no recibe nada. Al activarlo otra vez sigue donde quedó, con lo que todavía se guarda.", "An inactive one gets nothing. Once it is active again it goes on where it stopped, with what is still kept."},
-	"webhook.events":       {"Eventos", "Events"},
-	"webhook.events.hint":  {"Qué recibe. Un grupo trae también los tipos que se le añadan", "What it gets. A group also brings types that are added to it"},
-	"webhook.events.all":   {"Todos", "All of them"},
-	"webhook.events.group": {"%s.*, todo el grupo", "%s.*, the whole group"},
-	"webhook.remove":       {"Quitar el webhook", "Remove the webhook"},
-	"webhook.removing":     {"Se pierden también su secreto y hasta dónde llegó. Para dejar de enviar por un tiempo basta con que esté inactivo.", "Its secret and how far it came are lost, too. To stop for a while, make it inactive."},
-	"hooks.new":            {"Nuevo webhook", "New webhook"},
-	"hooks.next":           {"%s ya está. Falta su secreto: sin él no se envía nada.", "%s is there. It still needs a secret: without one nothing is sent."},
-	"hook.change":          {"Cambiar", "Change"},
-}

@@ -246,21 +246,3 @@ func webhookWhy(lang language, why string) string {
 	}
 	return why
 }
-
-var webhookTexts = panelTexts{
-	"title.deliveries":   {"Entregas", "Deliveries"},
-	"deliveries.last":    {"Últimas entregas", "Last deliveries"},
-	"deliveries.since":   {"Las últimas 20 de este servidor desde que arrancó, el %s: están solo en su memoria.", "The last 20 of this server since it started, on %s: they are in its memory alone."},
-	"deliveries.unknown": {"Este servidor no las recuerda.", "This server does not remember them."},
-	"deliveries.none":    {"Todavía no hay ninguna.", "There is none yet."},
-	"deliveries.event":   {"Evento", "Event"},
-	"deliveries.number":  {"número %s", "number %s"},
-	"deliveries.result":  {"Respuesta", "Answer"},
-
-	"hook.why.not_public":    {"la dirección no es pública; quien opera el servidor puede permitirla con -webhook-allow", "the address is not public; whoever runs the server can allow it with -webhook-allow"},
-	"hook.why.no_such_name":  {"no existe ese nombre", "there is no such name"},
-	"hook.why.timeout":       {"no contestó a tiempo", "no answer in time"},
-	"hook.why.tls":           {"TLS: el certificado o el protocolo no son válidos", "TLS: the certificate or the protocol is not valid"},
-	"hook.why.no_answer":     {"lo que contestó no es HTTP", "the answer was not HTTP"},
-	"hook.why.no_connection": {"no hubo conexión", "no connection"},
-}

@@ -108,17 +108,3 @@ func (view *whyView) Gave() []whyRow {
 func (view *whyView) Silent() []whyRow {
 	return slices.DeleteFunc(slices.Clone(view.Rows), func(r whyRow) bool { return len(r.Why) == 0 })
 }
-
-var whyTexts = panelTexts{
-	"why.gave":     {"Las reglas que dan", "The rules that give"},
-	"why.silent":   {"Las que no, y por qué", "Those that do not, and why"},
-	"why.none":     {"Ninguna.", "None."},
-	"why.title":    {"¿Por qué?", "Why?"},
-	"why.did":      {"Dieron", "They gave"},
-	"why.not":      {"No dieron, y por qué", "They gave nothing, and why"},
-	"why.unknown":  {"De esta venta no se guardó por qué las otras reglas no dieron nada.", "Why the other rules gave nothing was not kept of this sale."},
-	"why.rules":    {"%s por las reglas", "%s by the rules"},
-	"why.tier":     {"%s por ser %s (× %s)", "%s for being %s (× %s)"},
-	"why.rounding": {"%s por redondeo", "%s by rounding"},
-	"why.budget":   {"%s por redondeo o por lo que quedaba de un presupuesto", "%s by rounding, or by what was left of a budget"},
-}

@@ -430,11 +430,3 @@ func (f *format) handWords(cfg *config, list []handPoints) string {
 	}
 	return strings.Join(words, ", ")
 }
-
-var workTexts = panelTexts{
-	"work.sales":   {"Ventas", "Sales"},
-	"work.returns": {"Devoluciones", "Returns"},
-	"work.redeems": {"Canjes", "Redemptions"},
-	"work.hand":    {"Puntos a mano", "Points by hand"},
-	"work.out":     {"destaca", "stands out"},
-}

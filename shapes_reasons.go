@@ -35,7 +35,7 @@ type explainedStep struct {
 }
 
 // apiLanguage is what the API says sentences in.
-var apiLanguage = joinTexts(ruleTexts, reasonTexts).in("es")
+var apiLanguage = allTexts().in("es")
 
 // apiWording is how the API writes the rules of a configuration.
 func apiWording(cfg *config) *ruleWording {

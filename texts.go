@@ -1,32 +1,81 @@
 package main
 
 import (
+	"embed"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"strconv"
 	"strings"
+	"sync"
 )
 
-// The texts of the panel, in Spanish and English: one row for each, by a name that says
-// where it stands. The API's texts are Spanish alone (spec).
+// The texts of the panel, in Spanish and English, are the tables panel/*.txt: each line is a name that
+// says where the text stands, the Spanish and the English text, with tabs between them, in the order of
+// the names. A text is as in a Go string; a % begins a place for an argument, %% is the sign. The
+// API's texts are Spanish alone (spec).
 
 // A panelText is one text in each language.
 type panelText struct{ es, en string }
 
-// panelTexts are texts by name. Each file of the panel has those of its pages.
+// panelTexts are texts by name.
 type panelTexts map[string]panelText
 
-// joinTexts puts texts together. Two of one name panic.
-func joinTexts(parts ...panelTexts) panelTexts {
-	all := panelTexts{}
-	for _, texts := range parts {
-		for name, text := range texts {
-			if _, twice := all[name]; twice {
-				panic("two texts " + name)
-			}
-			all[name] = text
-		}
+//go:embed panel/*.txt
+var textFiles embed.FS
+
+// allTexts are the texts of the panel, its errors included.
+var allTexts = sync.OnceValue(func() panelTexts {
+	all, err := readTexts(textFiles)
+	if err != nil {
+		panic(err) // the tables are part of the binary, which tests have read
 	}
 	return all
+})
+
+// readTexts reads all tables. An error says the file, the line and the column.
+func readTexts(files fs.FS) (panelTexts, error) {
+	all := panelTexts{}
+	paths, err := fs.Glob(files, "panel/*.txt")
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		table, err := fs.ReadFile(files, path)
+		if err != nil {
+			return nil, err
+		}
+		if column, line, why := all.add(string(table)); why != "" {
+			return nil, fmt.Errorf("%s:%d:%d: %s", path, line, column, why)
+		}
+	}
+	return all, nil
+}
+
+// add adds the rows of a table. why says what is wrong at a column of a line, both from 1 on.
+func (t panelTexts) add(table string) (column, line int, why string) {
+	before := ""
+	for row := range strings.Lines(table) {
+		line++
+		cells := strings.Split(strings.TrimSuffix(row, "\n"), "\t")
+		name := cells[0]
+		if len(cells) != 3 || !strings.HasSuffix(row, "\n") {
+			return 1, line, "a row is a name and two texts, with tabs between them"
+		}
+		if _, twice := t[name]; twice || name <= before {
+			return 1, line, name + " is not in order, or is there twice"
+		}
+		column = len(name) + 2
+		for i, text := range cells[1:] {
+			read, err := strconv.Unquote(`"` + strings.ReplaceAll(text, `"`, `\"`) + `"`)
+			if err != nil || text == "" {
+				return column, line, "not a text"
+			}
+			cells[1+i], column = read, column+len(text)+1
+		}
+		t[name], before = panelText{cells[1], cells[2]}, name
+	}
+	return 0, 0, ""
 }
 
 // in returns the language that has a code.
@@ -93,37 +142,4 @@ func acceptedLanguage(r *http.Request) string {
 		}
 	}
 	return "es"
-}
-
-var commonTexts = panelTexts{
-	"skip":           {"Ir al contenido", "Skip to content"},
-	"nav":            {"Principal", "Main"},
-	"nav.till":       {"Caja", "Till"},
-	"nav.customers":  {"Clientes", "Customers"},
-	"nav.sales":      {"Ventas", "Sales"},
-	"role.owner":     {"Propietario", "Owner"},
-	"role.admin":     {"Administrador", "Administrator"},
-	"role.manager":   {"Encargado", "Manager"},
-	"role.cashier":   {"Caja", "Cashier"},
-	"role.viewer":    {"Consulta", "Viewer"},
-	"role.developer": {"Desarrollador", "Developer"},
-	"role.":          {"Sin organización", "No organization"},
-	"out":            {"Salir", "Log out"},
-	"account":        {"Mi cuenta", "My account"},
-	"testing":        {"Pruebas: %s", "Sandbox: %s"},
-	"plain":          {"Esta dirección va sin cifrar: quien esté en la misma red puede leer lo que escribe.", "This address is not encrypted: whoever is in the same network can read what you type."},
-	"error.title":    {"Error: %s", "Error: %s"},
-	"error.summary":  {"Hay un problema", "There is a problem"},
-	"saving":         {"Guardando…", "Saving…"},
-	"list.found":     {"%s con este filtro", "%s with this filter"},
-	"list.all":       {"%s en total", "%s in all"},
-	"page.none":      {"No hay más páginas.", "There are no more pages."},
-	"page":           {"Página %s de %s", "Page %s of %s"},
-	"page.previous":  {"Anterior", "Previous"},
-	"page.next":      {"Siguiente", "Next"},
-	"search":         {"Buscar", "Search"},
-	"all":            {"Todos", "All"},
-	"filters":        {"Filtros", "Filters"},
-	"required":       {"obligatorio", "required"},
-	"none":           {"–", "–"},
 }

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"html/template"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"text/template/parse"
 )
 
@@ -120,6 +123,31 @@ func TestCountedTexts(t *testing.T) {
 	}
 }
 
+// TestTextTables: a table that cannot be read says where, and escapes are those of Go.
+func TestTextTables(t *testing.T) {
+	t.Parallel()
+	for table, want := range map[string]string{
+		"a\tuno\tone\nb\tdos\ttwo\n": "",
+		"a\tuno\n":                   "panel/x.txt:1:1: a row is a name and two texts, with tabs between them",
+		"a\tuno\tone\textra\n":       "panel/x.txt:1:1: a row is a name and two texts, with tabs between them",
+		"a\tuno\tone\n\n":            "panel/x.txt:2:1: a row is a name and two texts, with tabs between them",
+		"a\tuno\tone":                "panel/x.txt:1:1: a row is a name and two texts, with tabs between them",
+		"b\tuno\tone\na\tdos\ttwo\n": "panel/x.txt:2:1: a is not in order, or is there twice",
+		"a\tuno\tone\na\tdos\ttwo\n": "panel/x.txt:2:1: a is not in order, or is there twice",
+		"ab\tuno\t\n":                "panel/x.txt:1:8: not a text",
+		"ab\tuno \\d\tone\n":         "panel/x.txt:1:4: not a text",
+	} {
+		_, err := readTexts(fstest.MapFS{"panel/x.txt": {Data: []byte(table)}})
+		if got := fmt.Sprint(err); got != want && (err != nil || want != "") {
+			t.Errorf("%q: %s, want %s", table, got, want)
+		}
+	}
+	all, err := readTexts(fstest.MapFS{"panel/x.txt": {Data: []byte("a\t\"5\\u00a0%%\"\tone\n")}})
+	if want := (panelTexts{"a": {"\"5\u00a0%%\"", "one"}}); err != nil || !maps.Equal(all, want) {
+		t.Errorf("%q, %v", all, err)
+	}
+}
+
 // TestCounted: one thing is in the singular, and whatever else is said stays where it belongs.
 func TestCounted(t *testing.T) {
 	t.Parallel()
@@ -176,9 +204,6 @@ func usedTexts(t *testing.T) map[string]bool {
 			continue
 		}
 		for line := range strings.SplitSeq(string(text), "\n") {
-			if strings.HasPrefix(strings.TrimSpace(line), `"`) && strings.Contains(line, "{") { // the row itself
-				continue
-			}
 			for _, m := range quoted.FindAllStringSubmatch(line, -1) {
 				if hasText(m[1]) {
 					said[m[1]] = true
