@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"sello/internal/fold"
 )
 
 // The public API (spec and contract §7, as openapi.json describes it). A handler reads
@@ -174,7 +176,7 @@ func listRewards(r *request) action {
 			shape = func(t *txn, r *reward) (rewardShape, error) { return newRewardShapeFor(t, r, c) }
 		}
 		all := slices.DeleteFunc(t.cfg.byCost(), func(r *reward) bool {
-			return status != "" && r.Status != status || !strings.Contains(fold(r.Name), fold(search))
+			return status != "" && r.Status != status || !strings.Contains(fold.Text(r.Name), fold.Text(search))
 		})
 		total := uint64(len(all))
 		from := min(p.skip(), total)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"sello/internal/fold"
 )
 
 // A customer is a person's membership of one organization. It holds only what
@@ -376,7 +378,7 @@ const (
 // doubtOf compares a customer with an enrolment. An empty contact or name differs from none.
 func (c *customer) doubtOf(e enrolment) doubt {
 	sameEmail, samePhone := e.Email != "" && e.Email == c.Email, e.Phone != "" && e.Phone == c.Phone
-	name := func(first, last string) string { return strings.Join(strings.Fields(fold(first+" "+last)), " ") }
+	name := func(first, last string) string { return strings.Join(strings.Fields(fold.Text(first+" "+last)), " ") }
 	theirs, ours := name(e.FirstName, e.LastName), name(c.FirstName, c.LastName)
 	switch {
 	case sameEmail && samePhone:

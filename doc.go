@@ -92,7 +92,7 @@
 // ending. None differs by system: what does is in a library.
 //
 // The libraries under internal/ know nothing of sello: contact (e-mail addresses and phone
-// numbers), tz (time zones), ordered (entries and merging), parallel (tasks on several
+// numbers), fold (texts that a search takes for equal), tz (time zones), ordered (entries and merging), parallel (tasks on several
 // goroutines), host (what is done differently on each operating system), metrics (counters,
 // in the text format of Prometheus), qr (QR codes as SVG), reference (a page from an OpenAPI
 // document), webhook (signed deliveries) and disk; processtest is for tests. Disk is the
@@ -174,7 +174,6 @@
 //
 // The search for customers:
 //
-//	fold.go              texts that a search takes for equal
 //	search.go            the search for customers
 //	grams.go             its n-gram index
 //

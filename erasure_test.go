@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sello/internal/disk"
+	"sello/internal/fold"
 )
 
 // A bared is a shop in a file with a person who has a distinctive text in every field, and
@@ -104,7 +105,7 @@ func (b *bared) live() {
 		"Quetzaltepec", "Zeliquantha", "Ejemplo-Raro", "5513579246", "1357 9246", "Žéliquañtha", "Xóchiputzín", "Xóchi", "Clave-Rarísima", "mascótica", "Perroflautín", "38.4417",
 		"Comentoso", "Ñandutí", "Antesllamada", "Notarial",
 	} {
-		b.traces = append(b.traces, text, strings.ToLower(text), fold(text))
+		b.traces = append(b.traces, text, strings.ToLower(text), fold.Text(text))
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"sello/internal/fold"
 )
 
 // The columns of a file that is imported. A heading names a column by the name that
@@ -105,7 +107,7 @@ func (h *fileHeadings) shown(name string) string {
 
 // headingKey makes equal what is the same heading.
 func headingKey(heading string) string {
-	words := strings.FieldsFunc(fold(heading), func(r rune) bool {
+	words := strings.FieldsFunc(fold.Text(heading), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '#'
 	})
 	kept := words[:0]
@@ -155,7 +157,7 @@ func newHeadings(kind string, mapped [][2]string, ignore []string) (*fileHeading
 
 // exactKey is the key of a heading that a flag names: only case, accents and blanks at
 // its ends do not matter.
-func exactKey(heading string) string { return fold(trimBlanks(heading)) }
+func exactKey(heading string) string { return fold.Text(trimBlanks(heading)) }
 
 // columnList lists the columns of a kind, for messages.
 func columnList(kind string) string {
@@ -328,7 +330,7 @@ func (h *fileHeadings) score(list []string) (n int) {
 
 // saleType reads the type of a sale, which may be in Spanish.
 func saleType(cell string) string {
-	switch fold(trimBlanks(cell)) {
+	switch fold.Text(trimBlanks(cell)) {
 	case "compra", "venta", "sale", "payment":
 		return typePurchase
 	case "devolucion", "reembolso", "nota de credito", "refund":

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sello/internal/contact"
+	"sello/internal/fold"
 )
 
 // Rows of files that are imported: what they say, and those of customers.
@@ -317,7 +318,7 @@ func carryOverRow(t *txn, r *rowReader, c *customer, b carriedOver) (given decim
 
 // marketingOf reads whether the customer of a row wants notices.
 func marketingOf(r *rowReader) consentAnswer {
-	switch fold(trimBlanks(r.row.Marketing)) {
+	switch fold.Text(trimBlanks(r.row.Marketing)) {
 	case "", "unknown":
 		return consentUnknown
 	case "si", "s", "yes", "y", "true", "verdadero", "1", "x", "acepta", "subscribed", "suscrito":
@@ -414,7 +415,7 @@ func carriedOverIn(t *txn, r *rowReader, into *program) carriedOver {
 
 // expiryOf reads until when the points of a row are there; 0 if it does not say.
 func expiryOf(t *txn, r *rowReader) instant {
-	switch text := trimBlanks(r.row.Expires); fold(text) {
+	switch text := trimBlanks(r.row.Expires); fold.Text(text) {
 	case "":
 	case "nunca", "never":
 		return never

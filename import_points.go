@@ -1,6 +1,10 @@
 package main
 
-import "cmp"
+import (
+	"cmp"
+
+	"sello/internal/fold"
+)
 
 // Rows of files that give or take points (contract §23).
 
@@ -54,9 +58,9 @@ var categoryWords = map[string]string{
 
 // categoryNamed returns the category that a cell names, in English or Spanish, or the cell.
 func categoryNamed(cell string) string {
-	word := fold(cell)
+	word := fold.Text(cell)
 	for _, c := range allCategories {
-		if word == fold(c) {
+		if word == fold.Text(c) {
 			return c
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"sello/internal/fold"
 )
 
 // A made-up year of a café, so that whoever tries sello sees lists, charts, tiers and
@@ -152,7 +154,7 @@ func (h *madeUp) newShopper(i int) shopper {
 		who.Phone = fmt.Sprintf("+52550%07d", 1000*i+r.IntN(1000))
 	}
 	if who.Phone == "" || r.IntN(3) > 0 {
-		who.Email = fmt.Sprintf("%s.%s%d@example.com", fold(given), fold(family), i)
+		who.Email = fmt.Sprintf("%s.%s%d@example.com", fold.Text(given), fold.Text(family), i)
 	}
 	if r.IntN(5) < 3 {
 		who.BirthDate, _ = parseBirthDate(fmt.Sprintf("%d-%02d-%02d", 1955+r.IntN(50), 1+r.IntN(12), 1+r.IntN(28)))

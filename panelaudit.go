@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"sello/internal/fold"
 )
 
 // The audit log: who changed what, when and from where. A member who may read it in part sees
@@ -491,7 +493,7 @@ func (f *pageData) Actions(kind string) []choiceItem {
 			items = append(items, choiceItem{action, f.T(name)})
 		}
 	}
-	slices.SortFunc(items, func(a, b choiceItem) int { return cmp.Compare(fold(a.Text), fold(b.Text)) })
+	slices.SortFunc(items, func(a, b choiceItem) int { return cmp.Compare(fold.Text(a.Text), fold.Text(b.Text)) })
 	return append([]choiceItem{{"", f.T("audit.any")}}, items...)
 }
 

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sello/internal/fold"
 )
 
 // Forms that change the configuration. Each lays its fields over the document as it is and
@@ -86,7 +88,7 @@ func keyFor(name string, elements []any) string {
 			return r
 		}
 		return '-'
-	}, fold(name)), "-")
+	}, fold.Text(name)), "-")
 	for strings.Contains(key, "--") {
 		key = strings.ReplaceAll(key, "--", "-")
 	}

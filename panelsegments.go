@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sello/internal/fold"
 )
 
 // Segments: who is in each, in words, and the form of one. The form has the segments that are
@@ -72,10 +74,10 @@ const attributeChoice = "attributes"
 // attributeValue is what was typed of an attribute, as JSON: a number, yes or no, or else a text.
 func (v *panelRequest) attributeValue(name, text string) string {
 	text = trimBlanks(text)
-	switch fold(text) {
-	case "true", fold(tr(v.lang, "who.attribute.yes")):
+	switch fold.Text(text) {
+	case "true", fold.Text(tr(v.lang, "who.attribute.yes")):
 		return "true"
-	case "false", fold(tr(v.lang, "who.attribute.no")):
+	case "false", fold.Text(tr(v.lang, "who.attribute.no")):
 		return "false"
 	}
 	if _, both, ok := v.format().readAmount(text); ok || len(both) > 0 {

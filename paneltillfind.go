@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"sello/internal/contact"
+	"sello/internal/fold"
 )
 
 // The till's one field. What is typed may be a voucher's code, a contact, the customer's
@@ -164,7 +165,7 @@ func (v *panelRequest) searched(t *txn, view *tillView, search action) error {
 
 // lettersIn counts the letters and digits of a text, not how they are stored.
 func lettersIn(text string) (n int) {
-	for _, r := range fold(text) {
+	for _, r := range fold.Text(text) {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			n++
 		}

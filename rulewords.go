@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"sello/internal/fold"
 )
 
 // Rules, segments and programs as sentences.
@@ -184,7 +186,7 @@ func (w *ruleWording) list(names []string, word string) string {
 	last := names[len(names)-1]
 	join := w.say("list." + word)
 	if w.lang.code == "es" { // e before i, u before o
-		switch first := strings.TrimPrefix(fold(last), "h"); {
+		switch first := strings.TrimPrefix(fold.Text(last), "h"); {
 		case word == "and" && strings.HasPrefix(first, "i") && !strings.HasPrefix(first, "ie"):
 			join = "e"
 		case word == "or" && strings.HasPrefix(first, "o"):

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sello/internal/contact"
+	"sello/internal/fold"
 )
 
 // Search finds customers by words. Each word must be part of the name, the e-mail or the
@@ -30,7 +31,7 @@ func (c *customer) searchTexts() []string {
 	if c.hidden() {
 		return make([]string, 3)
 	}
-	return []string{strings.TrimSpace(fold(c.FirstName + " " + c.LastName)), fold(c.Email), c.Phone}
+	return []string{strings.TrimSpace(fold.Text(c.FirstName + " " + c.LastName)), fold.Text(c.Email), c.Phone}
 }
 
 // A needle is a prepared search, or a part of one. It finds a customer that has any of
@@ -44,7 +45,7 @@ type needle struct {
 // newNeedle prepares a search. A needle without words finds nobody.
 func newNeedle(search, country string) *needle {
 	var parts []*needle
-	words := strings.Fields(fold(search))
+	words := strings.Fields(fold.Text(search))
 	for i := 0; i < len(words); {
 		end := i
 		for end < len(words) && isPhonePart(words[end]) {

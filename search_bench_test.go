@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sello/internal/disk"
+	"sello/internal/fold"
 )
 
 // Benchmarks of lists, searches and imports. Each search and list reports its time as
@@ -45,7 +46,7 @@ func (c crowd) customer(i int) importRow {
 	}
 	return importRow{
 		FirstName: first, LastName: last + " " + crowdLast[c.rnd.IntN(len(crowdLast))],
-		Email: fmt.Sprintf("%s.%s%d@%s", fold(first), fold(last), i, crowdMail[c.rnd.IntN(len(crowdMail))]),
+		Email: fmt.Sprintf("%s.%s%d@%s", fold.Text(first), fold.Text(last), i, crowdMail[c.rnd.IntN(len(crowdMail))]),
 		Phone: crowdPhone(i),
 	}
 }

@@ -1,16 +1,17 @@
-package main
+// Package fold makes texts equal that people take for equal.
+package fold
 
 import (
 	"unicode"
 	"unicode/utf8"
 )
 
-// fold makes texts equal that differ only in letter case, accents, blanks or the form of
+// Text makes texts equal that differ only in letter case, accents, blanks or the form of
 // apostrophes, quotes and dashes (contract §19). Letters of the Latin, Greek and Cyrillic
 // scripts lose their marks. Combining marks and invisible characters are dropped. Any run
 // of blanks is one blank. The search index holds folded texts: a change here makes it
 // stale, and is a change of the schema.
-func fold(s string) string {
+func Text(s string) string {
 	if isFolded(s) {
 		return s
 	}
@@ -32,7 +33,7 @@ func fold(s string) string {
 	return string(folded)
 }
 
-// isFolded reports whether fold changes nothing, as in most e-mails.
+// isFolded reports whether Text changes nothing, as in most e-mails.
 func isFolded(s string) bool {
 	last := byte(0)
 	for i := range len(s) {
@@ -65,7 +66,7 @@ func foldRune(r rune) rune {
 	return r
 }
 
-// composed maps a folded letter and a combining mark to a letter of its own, which fold
+// composed maps a folded letter and a combining mark to a letter of its own, which Text
 // keeps apart from the one without the mark: й is no accented и.
 var composed = map[[2]rune]rune{
 	{'и', '\u0306'}: 'й', {'у', '\u0306'}: 'ў', {'і', '\u0308'}: 'ї', {'г', '\u0301'}: 'ѓ', {'к', '\u0301'}: 'ќ',
