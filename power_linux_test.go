@@ -459,6 +459,9 @@ func (p *powerRun) open(r *recording, images int) {
 		p.images++
 		dir := filepath.Join(p.dir, "image")
 		cut, chance := r.cut(p.rng), p.rng.Uint64()
+		for i == 0 && len(r.toldAt(1)) == 0 && len(r.toldAt(cut)) > 0 {
+			cut = 1 + p.rng.IntN(cut) // one image at least is of the first start
+		}
 		tear := func(dir string) []string {
 			kinds, err := r.image(dir, cut, disktest.NewTearing(rand.New(rand.NewPCG(chance, 0))))
 			if err != nil {
