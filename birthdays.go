@@ -253,8 +253,8 @@ func (ru *rulesTxn) giveBirthdays(most int) (more bool, err error) {
 	return turn.Day <= today, ru.t.put(k, turn)
 }
 
-// birthdaysOfDay are the bounds of the entries of who has their birthday on a day. In a year without
-// a 29 February it is on the 28th.
+// birthdaysOfDay returns the bounds of the index entries of a day. In a year without a 29 February,
+// the 28th has those of the 29th too.
 func (ru *rulesTxn) birthdaysOfDay(on day) (lo, hi key) {
 	date := on.date()
 	first := uint32(date.Month())*100 + uint32(date.Day())

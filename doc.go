@@ -92,12 +92,12 @@
 // ending. None differs by system: what does is in a library.
 //
 // The libraries under internal/ know nothing of sello: contact (e-mail addresses and phone
-// numbers), fold (texts that a search takes for equal), tz (time zones), ordered (entries and merging), parallel (tasks on several
-// goroutines), host (what is done differently on each operating system), metrics (counters,
-// in the text format of Prometheus), qr (QR codes as SVG), reference (a page from an OpenAPI
-// document), webhook (signed deliveries) and disk; processtest is for tests. Disk is the
-// journaled bbolt file; its doc.go says how a write is stored, and what is done behind bbolt's
-// back.
+// numbers), fold (texts that a search takes for equal), tz (time zones), ordered (entries and
+// merging), parallel (tasks on several goroutines), host (what is done differently on each
+// operating system), metrics (counters, in the text format of Prometheus), qr (QR codes as
+// SVG), reference (a page from an OpenAPI document), webhook (signed deliveries) and disk;
+// processtest is for tests. Disk is the journaled bbolt file; its doc.go says how a write is
+// stored, and what is done behind bbolt's back.
 //
 // Two files could be libraries and are not. decimal.go is the vocabulary of the domain:
 // all rooms use its type, and its rounding and errors are the contract's. The limits and

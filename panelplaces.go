@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// The pages, forms and texts of the panel, and its navigation.
+// The pages and forms of the panel, and its navigation.
 
 func panelPages() []panelPage {
 	return slices.Concat(figurePages(), tillPages(), customerPages(), statementPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), memberPages(), noticePages(), handoutPages(), simulatorPages(), configPages(), versionPages(),

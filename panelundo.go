@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Who may undo what the till did, and whom another member asks to: the request is made at the till and
-// answered on the home page.
+// Who may undo what was done at the till. Who may not asks those who may: at the till; they answer on
+// the home page.
 
 func undoForms() []panelForm {
 	const till = "/panel/caja/{customerId}"
@@ -25,7 +25,7 @@ func undoForms() []panelForm {
 	}
 }
 
-// noUndoer is the guard of what only those may do who may undo what others did.
+// noUndoer is the guard of declining a request: only who may undo what others did may decline.
 func noUndoer(need permission) func(*panelRequest, *txn) error {
 	return func(v *panelRequest, _ *txn) error { return v.mayAll(need) }
 }
@@ -133,11 +133,11 @@ type undoView struct {
 
 // undoing fills in whether the member may undo the subject of a page, or else whom to ask.
 func (v *panelRequest) undoing(t *txn, view *undoView, subject id, redemption bool) (may bool, err error) {
-	need, guard, place := permission("transactions:return"), ownSale, "/venta/"
+	guard, place := ownSale, "/venta/"
 	if redemption {
-		need, guard, place = "redemptions:cancel", ownRedemption, "/canje/"
+		guard, place = ownRedemption, "/canje/"
 	}
-	if may, view.Askable, err = v.undoer(t, need, guard); err != nil || may {
+	if may, view.Askable, err = v.undoer(t, undoNeeds(redemption), guard); err != nil || may {
 		return may, err
 	}
 	r, err := t.rewards.openUndoRequest(subject)

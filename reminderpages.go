@@ -26,7 +26,9 @@ const (
 
 // A reminderPlace is where a page begins: after what it names. The zero one is the beginning.
 type reminderPlace struct {
-	key    string // of birthdays the last entry; of what expires the entry with which a stretch begins; without letter and, of birthdays, organization
+	// Of birthdays, the last entry of the index, without letter and organization. Of what expires, the
+	// entry with which the stretch begins, without letter.
+	key    string
 	day    day    // of the last customer
 	number uint64 // the last customer's; not of birthdays
 }

@@ -75,7 +75,7 @@ func reminderOf(t *txn, q reminderQuery, c *customer) (r reminder, is bool, err 
 			r.own = &account{program: p, accountHead: a.accountHead}
 		}
 		switch {
-		case q.kind == noticeExpiring: // of several programs that in which it is first
+		case q.kind == noticeExpiring: // of several programs, the one whose points expire first
 			points, at, err := t.points.expiringOnFirstDay(a)
 			if err != nil {
 				return r, false, err
