@@ -55,6 +55,9 @@ func isShared(s Store) bool {
 	return ok
 }
 
+// eventLetter begins the keys of events.
+var eventLetter = tables[tableEvents].shape[0]
+
 // othersWrites count how often other processes were found to have written in each part. Parts whose
 // numbers are the same modulo 64 count together.
 type othersWrites [64]atomic.Uint64

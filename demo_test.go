@@ -72,7 +72,7 @@ func TestMadeUp(t *testing.T) {
 				return nil, err
 			}
 			if sold.Type == typeReturn {
-				name, err := in.userName(sold.By.ID)
+				name, err := in.people.nameOf(sold.By.ID)
 				if err != nil {
 					return nil, err
 				}

@@ -47,7 +47,7 @@
 //     panel in the last minute (panel.go), as SECURITY.md says;
 //   - when sessions of the panel were last seen (sessions.go), which is written every 4 minutes:
 //     the latest moment that any server writes counts;
-//   - which imports are under way (sweep.go): a lease has the sweeps of other servers wait;
+//   - which imports are under way (leases.go): a lease has the sweeps of other servers wait;
 //   - the tasks that the panel started, and what came of the last ones (panelserver.go), as the
 //     panel says;
 //   - how many customers a segment has, for ten minutes after the panel counted them

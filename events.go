@@ -19,9 +19,6 @@ import (
 // keptEvents is for how long events are kept, in milliseconds.
 const keptEvents = 30 * 24 * 60 * 60 * 1000
 
-// eventLetter begins the keys of events.
-var eventLetter = tables[tableEvents].shape[0]
-
 // manyEvents bounds the events of one record.
 const manyEvents = 64
 

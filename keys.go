@@ -41,6 +41,30 @@ var keyFields = []string{
 // A keysTxn is API keys, and what they and people may give, in a transaction.
 type keysTxn struct{ t *txn }
 
+// nameOf is the name of an API key; "" if there is none. It is looked up once in a transaction.
+func (ks *keysTxn) nameOf(keyID id) (string, error) {
+	t := ks.t
+	if t.byKey != nil && keyID == t.byKey.ID {
+		return t.byKey.Name, nil
+	}
+	if name, known := t.keyNames[keyID]; known {
+		return name, nil
+	}
+	hash, ok, err := t.Get(orgKey('k', t.org).id(keyID))
+	if err != nil || !ok || len(hash) != 32 {
+		return "", err
+	}
+	k, err := keyByHash(t.Tx, [32]byte(hash))
+	if err != nil || k == nil {
+		return "", err
+	}
+	if t.keyNames == nil {
+		t.keyNames = map[id]string{}
+	}
+	t.keyNames[keyID] = k.Name
+	return k.Name, nil
+}
+
 // create makes an API key and returns it with its text. The text is not stored
 // and cannot be shown again.
 func (ks *keysTxn) create(in keyRequest) (*apiKey, string, error) {

@@ -95,3 +95,17 @@ func (v saleLabels) meet(asked map[string][]string) bool {
 	}
 	return true
 }
+
+// An item is one line of a sale.
+type item struct {
+	SKU      string  `json:"sku"`
+	Price    decimal `json:"price"` // of one
+	Quantity decimal `json:"quantity"`
+}
+
+func (v item) appendJSON(b []byte) []byte {
+	b = appendJSONString(append(b, `{"sku":`...), v.SKU)
+	b = v.Price.append(append(b, `,"price":`...))
+	b = v.Quantity.append(append(b, `,"quantity":`...))
+	return append(b, '}')
+}

@@ -24,27 +24,6 @@ func latestWritten(tx Tx) (latest instant, err error) {
 	return latest, nil
 }
 
-// stepOn keeps time from stepping back within an organization. Others may have written
-// since the caller asked for the moment; if theirs is later, the transaction takes it.
-func (t *txn) stepOn() error {
-	n, err := t.count()
-	if err != nil || n.Latest <= t.now {
-		return err
-	}
-	t.steppedOn = n.Latest.sub(t.now)
-	t.now, t.began = n.Latest, n.Latest
-	return nil
-}
-
-// inTime returns clock_unsafe if stepOn moved the transaction by more than clockSlack:
-// this clock and another writer's then differ too much to say which one is right.
-func (t *txn) inTime() error {
-	if t.steppedOn > clockSlack {
-		return errClockUnsafe()
-	}
-	return nil
-}
-
 // setLatest sets the latest moment of every organization. Where that lowers it, time
 // has stepped back, and customers are counted anew: days may have left a rolling tier
 // window too early, and what is told of points and vouchers that expire is to come again.

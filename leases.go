@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 )
@@ -106,4 +107,34 @@ func (l *lease) drop(ctx context.Context) {
 		l.store.shared.dropLease(last, l.name) // else it ends by itself
 		l.taken = time.Time{}
 	}
+}
+
+// imports are the imports under way in this process, and until when the sweep waits for the next
+// batch of each.
+type imports struct {
+	mu    sync.Mutex
+	until map[string]instant
+}
+
+func (i *imports) wait(name string, until instant) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.until == nil {
+		i.until = map[string]instant{}
+	}
+	i.until[name] = until
+}
+
+func (i *imports) end(name string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.until, name)
+}
+
+// underWay reports whether the next batch of any import is awaited.
+func (i *imports) underWay(now instant) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	maps.DeleteFunc(i.until, func(_ string, until instant) bool { return until <= now })
+	return len(i.until) > 0
 }

@@ -350,9 +350,9 @@ func (v *panelRequest) about(names *actorNames, action, subject string) (a about
 		}
 		name = c.name()
 	case word == "key":
-		name, err = names.txn.keyName(u)
+		name, err = names.txn.keys.nameOf(u)
 	case word == "user" || word == "session":
-		if name, err = names.txn.userName(u); name == "" { // an invitation, or who has left
+		if name, err = names.txn.people.nameOf(u); name == "" { // an invitation, or who has left
 			a.Path = ""
 		}
 	case word == "segment":

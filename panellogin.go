@@ -284,7 +284,7 @@ func invitationPage(v *panelRequest) (any, fillFunc) {
 			return nil, nil
 		}
 		var err error
-		shown.Inviter, err = t.userName(a.By.ID)
+		shown.Inviter, err = t.people.nameOf(a.By.ID)
 		return nil, err
 	})
 	if err != nil {

@@ -143,7 +143,7 @@ func (v *panelRequest) noticeRow(t *txn, kind noticeKind, r reminder) (row notic
 	f, c := v.format(), r.customer
 	row = noticeRow{Path: "/panel/clientes/" + c.ID.String(), Name: c.name(), Form: noticesPath + "/" + c.ID.String()}
 	if w, ok := writtenOf(c.Written, kind, t.now); ok {
-		who, err := t.userName(w.User)
+		who, err := t.people.nameOf(w.User)
 		if err != nil {
 			return row, err
 		}

@@ -6,20 +6,6 @@ import (
 	"slices"
 )
 
-// An item is one line of a sale.
-type item struct {
-	SKU      string  `json:"sku"`
-	Price    decimal `json:"price"` // of one
-	Quantity decimal `json:"quantity"`
-}
-
-func (v item) appendJSON(b []byte) []byte {
-	b = appendJSONString(append(b, `{"sku":`...), v.SKU)
-	b = v.Price.append(append(b, `,"price":`...))
-	b = v.Quantity.append(append(b, `,"quantity":`...))
-	return append(b, '}')
-}
-
 // A sale is a purchase or a return (spec: Transaction).
 type sale struct {
 	Seq uint64 // from the key

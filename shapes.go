@@ -168,9 +168,9 @@ func newCreatedBy(t *txn, c creator) (*createdBy, error) {
 	var err error
 	switch c.Type {
 	case byKey:
-		v.name, err = t.keyName(c.ID)
+		v.name, err = t.keys.nameOf(c.ID)
 	case byUser:
-		v.name, err = t.userName(c.ID)
+		v.name, err = t.people.nameOf(c.ID)
 	}
 	if v.name != "" {
 		v.Name = &v.name

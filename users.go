@@ -159,6 +159,28 @@ func (m *teammate) active() bool { return m.user.Disabled == 0 && m.membership.D
 // A peopleTxn is the panel's users and their sessions in a transaction.
 type peopleTxn struct{ t *txn }
 
+// nameOf is the name of a member of the organization; "" of who is none any more: the log
+// and the ledger keep the id alone. It is looked up once in a transaction.
+func (p *peopleTxn) nameOf(of id) (string, error) {
+	t := p.t
+	if name, known := t.keyNames[of]; known {
+		return name, nil
+	}
+	m, err := membershipIn(t.Tx, t.org, of)
+	if err != nil || m == nil {
+		return "", err
+	}
+	u, err := userByID(t.Tx, of)
+	if err != nil || u == nil {
+		return "", err
+	}
+	if t.keyNames == nil {
+		t.keyNames = map[id]string{}
+	}
+	t.keyNames[of] = u.Name
+	return u.Name, nil
+}
+
 // team returns the members of the organization, in the order of their ids: who came first
 // stands first.
 func (p *peopleTxn) team() (list []*teammate, err error) {
