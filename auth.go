@@ -92,6 +92,16 @@ func inNetworks(networks []netip.Prefix, a netip.Addr) bool {
 // IPv4-mapped IPv6, and no zone.
 func plainAddr(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
+// sourceOf is what counts as one source: an IPv4 address, or the /64 that one
+// subscriber of IPv6 has.
+func sourceOf(a netip.Addr) netip.Addr {
+	a = plainAddr(a)
+	if a.Is6() {
+		return netip.PrefixFrom(a, 64).Masked().Addr()
+	}
+	return a
+}
+
 // newAPIKey returns the text of a key of 256 random bits.
 func newAPIKey(random [32]byte) string {
 	digits := base62(new(big.Int).SetBytes(random[:]), keyRandom)

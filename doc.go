@@ -40,7 +40,7 @@
 //   - the sliding minute of each key's limit (limits.go); counts by day and month
 //     are written to the store once a second, to which each server adds its share;
 //   - the last requests of each organization, for the panel, which says so (requestlog.go);
-//   - the refused requests of each source (sources.go) and its connections (gate.go), as
+//   - the refused requests of each source (limits.go) and its connections (gate.go), as
 //     SECURITY.md says;
 //   - the semaphores of large requests (semaphore.go);
 //   - the tries of passwords and of codes (throttle.go) and the requests of each session of the
@@ -95,7 +95,7 @@
 // numbers), fold (texts that a search takes for equal), tz (time zones), ordered (entries and
 // merging), parallel (tasks on several goroutines), host (what is done differently on each
 // operating system), metrics (counters, in the text format of Prometheus), qr (QR codes as
-// SVG), reference (a page from an OpenAPI document), webhook (signed deliveries) and disk;
+// SVG), reference (a page from an OpenAPI document), throttle (how often something is done), webhook (signed deliveries) and disk;
 // processtest is for tests. Disk is the journaled bbolt file; its doc.go says how a write is
 // stored, and what is done behind bbolt's back.
 //
@@ -316,7 +316,7 @@
 //
 // # The way of a request
 //
-//	limits.go            limits of API keys
+//	limits.go            limits of API keys, and of what each source may be refused
 //	shapes.go            the shapes of answers
 //	shapes_points.go     those of movements and holds
 //	shapes_reasons.go    why a purchase earned what it did
@@ -326,7 +326,6 @@
 //	replies.go           what actions return; ETag and If-Match
 //	semaphore.go         semaphores for large requests
 //	log.go               lines of the log
-//	sources.go           how often a source may be refused
 //	throttle.go          how often a password may be tried
 //	logins.go            how users log in
 //	acceptance.go        what links lead to

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"sync"
 	"time"
+
+	"sello/internal/throttle"
 )
 
 // Request limits per API key (spec: Limits; contract §5).
@@ -468,4 +471,27 @@ func (ks *keysTxn) used(keyID id) (u savedUsage, err error) {
 		u.InMonth = 0
 	}
 	return u, nil
+}
+
+// A source may be refused maxRefusals times at once, and as many times again each
+// minute. That is the default limit of a key's requests.
+const (
+	maxRefusals  = defaultRateLimit
+	refusalEvery = minuteMillis / maxRefusals
+)
+
+// sourceLimits bound how often one source may be refused: they are a bucket for each source. newSourceLimits makes
+// some: the zero ones refuse nobody.
+type sourceLimits struct {
+	buckets throttle.Buckets[netip.Addr, instant]
+}
+
+// take spends one token of a source, or returns how long until the next.
+func (l *sourceLimits) take(source netip.Addr, now instant) (wait instant) {
+	return l.buckets.Take(sourceOf(source), now)
+}
+
+// newSourceLimits returns limits of burst tokens, and one more every so many milliseconds.
+func newSourceLimits(burst, every instant) sourceLimits {
+	return sourceLimits{throttle.Buckets[netip.Addr, instant]{Burst: burst, Every: every}}
 }

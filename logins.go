@@ -154,7 +154,7 @@ func (l *logins) prove(ctx context.Context, c *claim, password string, now insta
 func (l *logins) fromSource(v *arrival, known bool, now instant) error {
 	wait := instant(0)
 	if known {
-		wait = l.sources.devices.take(tokenHash(v.Device), now)
+		wait = l.sources.devices.Take(tokenHash(v.Device), now)
 	} else {
 		wait = l.sources.take(v.Source, now)
 	}

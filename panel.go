@@ -23,7 +23,7 @@ import (
 
 func newPanel(a *api, address panelAddress, limits sessionLimits, m panelMap) *panel {
 	p := &panel{api: a, address: address, sessionLimits: limits, assets: thePanelAssets(), mux: http.NewServeMux(), pages: map[string]*panelPage{}, forms: map[string]*panelForm{}, places: m.places, texts: m.texts, random: randomToken}
-	p.asked.burst, p.asked.every = askedBurst, askedEvery
+	p.asked.Burst, p.asked.Every = askedBurst, askedEvery
 	a.requests = newRequestLog()
 	for _, each := range m.pages {
 		p.pages[each.path] = &each
@@ -158,7 +158,7 @@ func (v *panelRequest) identify() error {
 			return err
 		}
 		v.user = v.member.user.ID.String()
-		if wait := v.panel.asked.take(v.member.hash, v.request.now); wait > 0 {
+		if wait := v.panel.asked.Take(v.member.hash, v.request.now); wait > 0 {
 			v.member = nil // the page of the error has nothing of theirs
 			seconds := int((wait + 999) / 1000)
 			return newError(codeAskedTooMuch).with("seconds", decimalOf(seconds)).header("Retry-After", strconv.Itoa(seconds))

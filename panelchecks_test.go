@@ -20,6 +20,8 @@ import (
 	"time"
 
 	diff "github.com/google/go-cmp/cmp"
+
+	"sello/internal/throttle"
 )
 
 // What must hold of whole pages: that figures agree, that foreign ids are as unknown as those
@@ -45,7 +47,7 @@ func TestPanelBalance(t *testing.T) {
 		return answerTo(w.panelShop.api, newRequest(method, "/api/v1"+w.filled(path), w.names["key"], w.filled(body)))
 	}
 	done := map[bool]int{}
-	w.panelShop.panel.asked = buckets[[32]byte]{burst: 1 << 20, every: 1}
+	w.panelShop.panel.asked = throttle.Buckets[[32]byte, instant]{Burst: 1 << 20, Every: 1}
 	many := repeats(200, 60, 0)
 	for n := range many {
 		amount := fmt.Sprintf("%d.%d", 1+rnd.IntN(300), rnd.IntN(10))

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"sello/internal/throttle"
 )
 
 // A panel serves the dashboard.
@@ -19,8 +21,8 @@ type panel struct {
 	sessionLimits sessionLimits
 	assets        *panelAssets
 	protect       http.CrossOriginProtection
-	hsts          bool              // pages tell browsers to use TLS alone
-	asked         buckets[[32]byte] // requests of each session
+	hsts          bool                                // pages tell browsers to use TLS alone
+	asked         throttle.Buckets[[32]byte, instant] // requests of each session
 	mux           *http.ServeMux
 	pages         map[string]*panelPage
 	forms         map[string]*panelForm

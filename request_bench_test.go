@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"sello/internal/disk"
+	"sello/internal/throttle"
 )
 
 // Benchmarks of the steps of every request. The most frequent requests are also
@@ -342,7 +343,7 @@ func BenchmarkPanelList(b *testing.B) {
 		}
 		return nil, nil
 	})
-	s.panel.asked = buckets[[32]byte]{burst: 1 << 30, every: 1}
+	s.panel.asked = throttle.Buckets[[32]byte, instant]{Burst: 1 << 30, Every: 1}
 	_, key := s.shop.newKey(keyRequest{RateLimit: 1e9})
 	for _, side := range []string{"api", "panel"} {
 		b.Run(side, func(b *testing.B) {

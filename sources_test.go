@@ -4,59 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"testing"
-	"time"
 )
-
-// TestSourceLimits shows when a source has to wait, and that the memory for sources is
-// bounded.
-func TestSourceLimits(t *testing.T) {
-	t.Parallel()
-	now := instantOf(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
-	home, away := netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("203.0.113.2")
-	l := newSourceLimits(maxRefusals, refusalEvery)
-	takes := func(source netip.Addr, at instant) (n int, wait instant) {
-		for n < 10_000 {
-			if wait = l.take(source, at); wait > 0 {
-				break
-			}
-			n++
-		}
-		return n, wait
-	}
-	for _, test := range []struct {
-		reason string
-		source netip.Addr
-		after  instant
-		want   int
-	}{
-		{"a new one", home, 0, maxRefusals},
-		{"at once", home, 0, 0},
-		{"another", away, 0, maxRefusals},
-		{"a moment before the next", home, refusalEvery - 1, 0},
-		{"the next", home, 1, 1},
-		{"five in a second", home, 1000, 5},
-		{"a minute", home, minuteMillis, maxRefusals},
-		{"no more than that is saved up", home, 10 * minuteMillis, maxRefusals},
-		{"the clock was set back by an hour", home, -60 * minuteMillis, maxRefusals},
-	} {
-		now += test.after
-		if n, wait := takes(test.source, now); n != test.want || wait < 1 || wait > refusalEvery {
-			t.Errorf("%s: %d, then wait %d ms; want %d", test.reason, n, wait, test.want)
-		}
-	}
-	for i := range uint32(5 * maxRecent) {
-		l.take(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), now)
-		if n := len(l.buckets.full.recent) + len(l.buckets.full.before); n > 2*maxRecent {
-			t.Fatalf("%d sources are remembered", n)
-		}
-	}
-	if n, _ := takes(netip.AddrFrom4([4]byte{10, byte((5*maxRecent - 1) >> 16), byte((5*maxRecent - 1) >> 8 & 255), byte((5*maxRecent - 1) & 255)}), now); n != maxRefusals-1 {
-		t.Errorf("the last one may %d more", n)
-	}
-}
 
 // A floodedShop is a shop that counts the accesses to its store.
 type floodedShop struct {

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -233,7 +232,7 @@ func (s *street) ask(q step) result {
 // then sends a request to the store in its present state, with fresh limits.
 func (s *street) then(q step) result {
 	s.world.api.limiter = newLimiter()
-	s.world.api.refused.buckets.full = recentMap[netip.Addr, instant]{}
+	s.world.api.refused.buckets.Fill()
 	if s.spent != (id{}) {
 		s.world.must(s.world.api.limiter.take(s.world.Context(), s.past, &apiKey{ID: s.spent, RateLimit: 1}, instantOf(s.world.clock), new(allowance)))
 	}

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"sello/internal/throttle"
 )
 
 // How often a password may be tried. A source's tries are bounded by loginLimits, the tries
@@ -23,24 +25,24 @@ const (
 // loginLimits bound the tries of sources and of their networks, and those of known devices in
 // their place.
 type loginLimits struct {
-	sources, nets buckets[netip.Addr]
-	devices       buckets[[32]byte]
+	sources, nets throttle.Buckets[netip.Addr, instant]
+	devices       throttle.Buckets[[32]byte, instant]
 }
 
 func newLoginLimits(burst, every instant) loginLimits {
 	return loginLimits{
-		buckets[netip.Addr]{burst: burst, every: every},
-		buckets[netip.Addr]{burst: burst * netSources, every: max(every/netSources, 1)},
-		buckets[[32]byte]{burst: burst, every: every},
+		throttle.Buckets[netip.Addr, instant]{Burst: burst, Every: every},
+		throttle.Buckets[netip.Addr, instant]{Burst: burst * netSources, Every: max(every/netSources, 1)},
+		throttle.Buckets[[32]byte, instant]{Burst: burst, Every: every},
 	}
 }
 
 // take counts a try of a source, or returns how long until the next.
 func (l *loginLimits) take(source netip.Addr, now instant) (wait instant) {
 	source = sourceOf(source)
-	wait = l.sources.take(source, now)
+	wait = l.sources.Take(source, now)
 	if wait == 0 && source.Is6() {
-		wait = l.nets.take(netip.PrefixFrom(source, 48).Masked().Addr(), now)
+		wait = l.nets.Take(netip.PrefixFrom(source, 48).Masked().Addr(), now)
 	}
 	return wait
 }
@@ -57,7 +59,7 @@ const (
 type accountLimits struct {
 	endless bool // there is another try after each wait, however many have failed
 	mu      sync.Mutex
-	failed  recentMap[[32]byte, tries]
+	failed  throttle.Recent[[32]byte, tries]
 }
 
 // tries are those of one account, the one under way included.
@@ -79,7 +81,7 @@ func waitAfter(n int) time.Duration {
 func (l *accountLimits) try(account [32]byte, now instant) (wait time.Duration, locked bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	was := l.failed.get(account)
+	was := l.failed.Get(account)
 	if was.count >= lockTries && !l.endless {
 		return 0, true
 	}
@@ -88,7 +90,7 @@ func (l *accountLimits) try(account [32]byte, now instant) (wait time.Duration, 
 	} else if next := was.last.add(waitAfter(was.count)); next > now {
 		return next.sub(now), false
 	}
-	l.failed.put(account, tries{was.count + 1, now})
+	l.failed.Put(account, tries{was.count + 1, now})
 	return 0, false
 }
 
@@ -96,16 +98,16 @@ func (l *accountLimits) try(account [32]byte, now instant) (wait time.Duration, 
 func (l *accountLimits) count(account [32]byte) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.failed.get(account).count
+	return l.failed.Get(account).count
 }
 
 // giveBack takes back a try that was not decided.
 func (l *accountLimits) giveBack(account [32]byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if t := l.failed.get(account); t.count > 0 {
+	if t := l.failed.Get(account); t.count > 0 {
 		t.count--
-		l.failed.put(account, t)
+		l.failed.Put(account, t)
 	}
 }
 
@@ -113,7 +115,7 @@ func (l *accountLimits) giveBack(account [32]byte) {
 func (l *accountLimits) pass(account [32]byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.failed.delete(account)
+	l.failed.Delete(account)
 }
 
 // A waitError refuses a try that comes too early, in the panel's log-in.
