@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"iter"
 	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -206,5 +209,98 @@ func TestRotateKey(t *testing.T) {
 	s.apply(bytes.Replace(setup{}.document(), []byte(`"apiAccess":true`), []byte(`"apiAccess":false`), 1))
 	if _, err := rotate(free.ID, time.Hour); err == nil {
 		t.Error("rotated where the plan has no keys")
+	}
+}
+
+// A listeningStore is a Store that records the keys and values it is called with.
+type listeningStore struct {
+	Store
+	mu    sync.Mutex
+	asked [][]byte
+}
+
+type listeningTx struct {
+	Tx
+	store *listeningStore
+}
+
+func (s *listeningStore) View(ctx context.Context, fn func(Tx) error) error {
+	return s.Store.View(ctx, func(tx Tx) error { return fn(listeningTx{tx, s}) })
+}
+
+func (s *listeningStore) Update(ctx context.Context, fn func(Tx) error) error {
+	return s.Store.Update(ctx, func(tx Tx) error { return fn(listeningTx{tx, s}) })
+}
+
+func (s *listeningStore) hear(keys ...[]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range keys {
+		s.asked = append(s.asked, bytes.Clone(k))
+	}
+}
+
+func (t listeningTx) Get(key []byte) ([]byte, bool, error) { t.store.hear(key); return t.Tx.Get(key) }
+func (t listeningTx) Put(key, value []byte) error {
+	t.store.hear(key, value)
+	return t.Tx.Put(key, value)
+}
+func (t listeningTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
+	t.store.hear(lo, hi)
+	return t.Tx.Scan(lo, hi, reverse)
+}
+
+// tells returns a part of an API key's text that the store heard, or "". hashed
+// reports whether the store was asked for the key's hash.
+func (s *listeningStore) tells(text string) (part string, hashed bool) {
+	hash := keyHash(text)
+	for _, k := range s.asked {
+		hashed = hashed || bytes.Equal(k, keyHashKey(hash))
+		for i := len(keyPrefix); i+8 <= len(text); i++ {
+			if bytes.Contains(k, []byte(text[i:i+8])) {
+				part = text[i : i+8]
+			}
+		}
+	}
+	return part, hashed
+}
+
+// TestKeysByHash checks that an API key is looked up by its hash. No part of its
+// text reaches the store, neither when it is made nor when it is used.
+func TestKeysByHash(t *testing.T) {
+	s := &listeningStore{Store: newMemStore()}
+	defer s.Close()
+	e := newEngine(s, time.Now, cryptoSeed)
+	a := &admin{engine: e}
+	if err := e.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.apply(t.Context(), applyRequest{Document: demoDocument}); err != nil {
+		t.Fatal(err)
+	}
+	k, err := a.createKey(t.Context(), keyRequest{Org: "cafe-luna", Name: "POS"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if part, _ := s.tells(k.Key); part != "" {
+		t.Errorf("making it, the store heard %q", part)
+	}
+	for text, code := range map[string]string{k.Key: "", newAPIKey([32]byte{7}): "api_key_invalid"} {
+		s.asked = nil
+		if _, err := e.authenticate(t.Context(), text, nil, instantOf(time.Now())); codeOf(err) != code {
+			t.Errorf("got %v, want %q", err, code)
+		}
+		if part, hashed := s.tells(text); part != "" || !hashed && code == "" { // an unknown key may be refused without a look-up
+			t.Errorf("the store heard %q; asked for its hash: %v", part, hashed)
+		}
+	}
+	s.asked = nil
+	if _, err := e.authenticate(t.Context(), "sello_nada", nil, 0); codeOf(err) != "api_key_invalid" || s.asked != nil {
+		t.Errorf("what is no key: %v, looked for %q", err, s.asked)
+	}
+	// Control: the store hears a look-up by the text.
+	s.View(t.Context(), func(tx Tx) error { tx.Get([]byte("a" + k.Key)); return nil })
+	if part, hashed := s.tells(k.Key); part == "" || hashed {
+		t.Error("a look-up by the text is not heard")
 	}
 }

@@ -3,18 +3,21 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -24,7 +27,59 @@ import (
 )
 
 // What clients send stays out of the log, and keys stay out of the store's files.
-// No text that a client sends can forge a line of the log.
+// No text that a client sends can forge a line of the log. What the panel shows once, or
+// is given in confidence, is nowhere else: neither in a later page nor in a second answer
+// to the same form, in the log, the audit log or a file.
+
+// secrets are the texts that were planted, by names.
+type secrets map[string]secret
+
+type secret struct {
+	text   string
+	stored bool // in the file, which has to know it
+}
+
+func (s secrets) plant(name, text string) {
+	if text == "" {
+		panic("no " + name)
+	}
+	s[name] = secret{text: text}
+}
+
+// plantKey plants the text of an API key, and parts of it.
+func (s secrets) plantKey(name, text string) {
+	for i, part := range []string{text, text[len(keyPrefix):], text[len(keyPrefix) : len(keyPrefix)+keyRandom], text[:30]} {
+		s.plant(fmt.Sprint(name, " ", i), part)
+	}
+}
+
+// unstored are those that no file may hold.
+func (s secrets) unstored() secrets {
+	s = maps.Clone(s)
+	maps.DeleteFunc(s, func(_ string, one secret) bool { return one.stored })
+	return s
+}
+
+// tells names those that a text holds, in capitals or not.
+func (s secrets) tells(text string) (names []string) {
+	lower := strings.ToLower(text)
+	for name, one := range s {
+		if strings.Contains(text, one.text) || strings.Contains(lower, strings.ToLower(one.text)) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// misplaced names those that are in a file and should not be, or the other way round.
+func (s secrets) misplaced(t *testing.T, files []string) (faults []string) {
+	for name, one := range s {
+		if found := holding(t, files, one.text); (len(found) > 0) != one.stored {
+			faults = append(faults, fmt.Sprintf("%s is in %v, which should be %t", name, found, one.stored))
+		}
+	}
+	return faults
+}
 
 // nasties are texts that may end a line of a log, or begin something else, for a
 // reader of the log.
@@ -39,14 +94,18 @@ type secretRequest struct {
 // A smuggler makes requests with marks in them.
 type smuggler struct {
 	key, customer string
-	marks         []string
+	secrets       secrets
 	requests      []secretRequest
 }
 
 // mark returns a new unique text. The test searches the log for it.
-func (m *smuggler) mark() string {
-	m.marks = append(m.marks, fmt.Sprintf("marca%04dx", len(m.marks)))
-	return m.marks[len(m.marks)-1]
+func (m *smuggler) mark() string { return m.plant(fmt.Sprintf("marca%04dx", len(m.secrets))) }
+
+// plant takes a text for a secret, as it is and as a password of HTTP's. Files may hold it.
+func (m *smuggler) plant(text string) string {
+	m.secrets[text] = secret{text, true}
+	m.secrets[text+", encoded"] = secret{base64.StdEncoding.EncodeToString([]byte("u:" + text)), true}
+	return text
 }
 
 // send adds a request. Each header is a whole line.
@@ -97,7 +156,8 @@ func (m *smuggler) everything() {
 	m.send("PATCH", customers+"/"+m.customer, fmt.Sprintf(`{"birthDate":"%s","attributes":{"a":["%s"]}}`, m.mark(), m.mark()))
 	m.send("PATCH", customers+"/"+m.customer, `{}`, key, "If-Match: "+m.mark())
 	m.send("GET", customers+"/lookup?externalId="+m.mark(), "")
-	m.marks = append(m.marks, "5587650001", "5587650002")
+	m.plant("5587650001")
+	m.plant("5587650002")
 	m.send("GET", customers+"/lookup?phoneNumber=%2B525587650001", "")
 	m.send("GET", customers+"/lookup?phoneNumber=%2B525587650002"+"&email="+m.mark()+"@example.com", "")
 	m.send("GET", customers+"/lookup?email="+m.mark(), "")
@@ -137,7 +197,7 @@ func (m *smuggler) everything() {
 		m.send("POST", add, `{"amount":1,"category":`+quoted+`}`)
 		m.send("POST", add, `{`+quoted+`:1}`)
 		m.send("POST", add, nasty+m.mark())
-		m.send("POST", customers, `{"firstName":`+quoted+`,"email":"n`+fmt.Sprint(len(m.marks))+`@example.com"}`)
+		m.send("POST", customers, `{"firstName":`+quoted+`,"email":"n`+fmt.Sprint(len(m.secrets))+`@example.com"}`)
 		m.send("POST", api+"/transactions", fmt.Sprintf(`{"customerId":"%s","totalAmount":10,"externalId":%s}`, m.customer, quoted))
 		for _, header := range []string{"X-API-Key", "Authorization: Bearer", "Idempotency-Key", "User-Agent", "X-Request-Id", "Content-Type", "X-Forwarded-For"} {
 			colon := ": "
@@ -159,7 +219,8 @@ func (m *smuggler) everything() {
 	m.broken("GET / HTTP/1.1\r\n" + m.mark() + "\r\n\r\n")
 	m.broken("GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat(m.mark(), 5000) + "\r\n\r\n")
 	m.broken("\x16\x03\x01" + m.mark())
-	m.marks = append(m.marks, m.key, m.key[len(keyPrefix):len(m.key)-keyChecksum])
+	m.plant(m.key)
+	m.secrets.plantKey("key", m.key)
 }
 
 // run sends everything to a server, each on a connection of its own.
@@ -196,14 +257,8 @@ func (m *smuggler) faultsInLog(log string) (faults []string) {
 			faults = append(faults, fmt.Sprintf("raw control characters: %q", line))
 		}
 	}
-	lower := strings.ToLower(log)
-	for _, mark := range m.marks {
-		if strings.Contains(lower, strings.ToLower(mark)) {
-			faults = append(faults, fmt.Sprintf("%q is in the log", mark))
-		}
-		if encoded := base64.StdEncoding.EncodeToString([]byte("u:" + mark)); strings.Contains(log, encoded) {
-			faults = append(faults, fmt.Sprintf("%q is in the log, encoded", mark))
-		}
+	for _, name := range m.secrets.tells(log) {
+		faults = append(faults, name+" is in the log")
 	}
 	for i, r := range m.requests {
 		if n := seen[fmt.Sprintf("pedido-%d", i)]; !r.ended && n > 1 {
@@ -258,7 +313,8 @@ func TestSecretsStaySecret(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &ana); err != nil || status != http.StatusCreated {
 		t.Fatalf("%d %s", status, body)
 	}
-	m := &smuggler{key: key, customer: ana.ID}
+	m := &smuggler{key: key, customer: ana.ID, secrets: secrets{}}
+	m.secrets.plantKey("old key", old)
 	m.everything()
 	m.run(t, strings.TrimSuffix(strings.TrimPrefix(r.base, "http://"), "/api/v1"))
 
@@ -269,15 +325,8 @@ func TestSecretsStaySecret(t *testing.T) {
 		if len(holding(t, files, `"last4":"`+key[len(key)-4:])) == 0 {
 			t.Errorf("%s: what is kept of the key is not found, so nothing is", when)
 		}
-		for _, k := range []string{key, old} {
-			for _, part := range []string{k, k[len(keyPrefix):], k[len(keyPrefix) : len(keyPrefix)+keyRandom], k[:30]} {
-				if names := holding(t, files, part); names != nil {
-					t.Errorf("%s: a key is in %s", when, names)
-				}
-				if strings.Contains(list, part) {
-					t.Errorf("a key is in the list of keys")
-				}
-			}
+		for _, fault := range append(m.secrets.unstored().misplaced(t, files), m.secrets.tells(list)...) {
+			t.Errorf("%s: in a file or the list of keys: %s", when, fault)
 		}
 	}
 	s.ok("backup " + s.env["SELLO_DB"] + ".backup")
@@ -302,7 +351,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	if n := m.logged(r.log.String()); n < all*9/10 { // net/http refuses some before we see them
 		t.Errorf("%d of %d requests have a line", n, all)
 	} else {
-		t.Logf("%d requests, %d marks; %d of %d that are well-formed have a line", len(m.requests), len(m.marks), n, all)
+		t.Logf("%d requests, %d secrets; %d of %d that are well-formed have a line", len(m.requests), len(m.secrets), n, all)
 	}
 
 	// Control: holding finds a key in a file.
@@ -349,7 +398,7 @@ func TestSecretsControl(t *testing.T) {
 				defer mu.Unlock()
 				logIt(&log, r)
 			})
-			m := &smuggler{key: newAPIKey([32]byte{1}), customer: id{1}.String()}
+			m := &smuggler{key: newAPIKey([32]byte{1}), customer: id{1}.String(), secrets: secrets{}}
 			m.everything()
 			m.run(t, addr)
 			mu.Lock()
@@ -361,95 +410,241 @@ func TestSecretsControl(t *testing.T) {
 	}
 }
 
-// A listeningStore is a Store that records the keys and values it is called with.
-type listeningStore struct {
-	Store
-	mu    sync.Mutex
-	asked [][]byte
+// A keeper gathers secrets, and looks for them in all that is said and written after.
+type keeper struct {
+	*formWorld
+	file    *boltStore
+	secrets secrets
+	code    string // a recovery code that was not used
+	log     bytes.Buffer
 }
 
-type listeningTx struct {
-	Tx
-	store *listeningStore
-}
-
-func (s *listeningStore) View(ctx context.Context, fn func(Tx) error) error {
-	return s.Store.View(ctx, func(tx Tx) error { return fn(listeningTx{tx, s}) })
-}
-
-func (s *listeningStore) Update(ctx context.Context, fn func(Tx) error) error {
-	return s.Store.Update(ctx, func(tx Tx) error { return fn(listeningTx{tx, s}) })
-}
-
-func (s *listeningStore) hear(keys ...[]byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, k := range keys {
-		s.asked = append(s.asked, bytes.Clone(k))
-	}
-}
-
-func (t listeningTx) Get(key []byte) ([]byte, bool, error) { t.store.hear(key); return t.Tx.Get(key) }
-func (t listeningTx) Put(key, value []byte) error {
-	t.store.hear(key, value)
-	return t.Tx.Put(key, value)
-}
-func (t listeningTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
-	t.store.hear(lo, hi)
-	return t.Tx.Scan(lo, hi, reverse)
-}
-
-// tells returns a part of an API key's text that the store heard, or "". hashed
-// reports whether the store was asked for the key's hash.
-func (s *listeningStore) tells(text string) (part string, hashed bool) {
-	hash := keyHash(text)
-	for _, k := range s.asked {
-		hashed = hashed || bytes.Equal(k, keyHashKey(hash))
-		for i := len(keyPrefix); i+8 <= len(text); i++ {
-			if bytes.Contains(k, []byte(text[i:i+8])) {
-				part = text[i : i+8]
-			}
-		}
-	}
-	return part, hashed
-}
-
-// TestKeysByHash checks that an API key is looked up by its hash. No part of its
-// text reaches the store, neither when it is made nor when it is used.
-func TestKeysByHash(t *testing.T) {
-	s := &listeningStore{Store: newMemStore()}
-	defer s.Close()
-	e := newEngine(s, time.Now, cryptoSeed)
-	a := &admin{engine: e}
-	if err := e.open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.apply(t.Context(), applyRequest{Document: demoDocument}); err != nil {
-		t.Fatal(err)
-	}
-	k, err := a.createKey(t.Context(), keyRequest{Org: "cafe-luna", Name: "POS"})
+func newKeeper(t *testing.T, db string) *keeper {
+	store, err := openBolt(db, disk.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if part, _ := s.tells(k.Key); part != "" {
-		t.Errorf("making it, the store heard %q", part)
+	t.Cleanup(func() { store.Close() })
+	base := newShopOn(t, store, "2026-03-02T10:00:00Z")
+	base.apply(formSetup.document())
+	k := &keeper{formWorld: newFormWorldOn(newPanelShopOn(base)), file: store, secrets: secrets{}}
+	k.panelShop.shop.engine.log = slog.New(slog.NewJSONHandler(&k.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	k.panelShop.api.log, k.panelShop.api.lines = k.panelShop.shop.engine.log, &lineWriter{out: &k.log}
+	return k
+}
+
+// learn takes a secret out of a page, by a pattern with one group.
+func (k *keeper) learn(name, page, pattern string) string {
+	k.panelShop.shop.Helper()
+	found := regexp.MustCompile(pattern).FindStringSubmatch(page)
+	if found == nil {
+		k.panelShop.shop.Fatalf("no %s in\n%s", name, page)
 	}
-	for text, code := range map[string]string{k.Key: "", newAPIKey([32]byte{7}): "api_key_invalid"} {
-		s.asked = nil
-		if _, err := e.authenticate(t.Context(), text, nil, instantOf(time.Now())); codeOf(err) != code {
-			t.Errorf("got %v, want %q", err, code)
+	k.secrets.plant(name, found[1])
+	return found[1]
+}
+
+// formOnce posts a form as the owner, and again: the second answer must not show what the
+// first one did.
+func (k *keeper) formOnce(path string, fields url.Values, learn func(page string)) {
+	k.panelShop.shop.Helper()
+	if fields.Get(tokenField) == "" {
+		fields.Set(tokenField, k.panelShop.panel.random())
+	}
+	first := k.panelShop.post(roleOwner, path, fields)
+	if first.Code != http.StatusOK && first.Code != http.StatusSeeOther {
+		k.panelShop.shop.Fatalf("POST %s: %d\n%s", path, first.Code, mainOf(first.Body.String()))
+	}
+	if learn != nil {
+		learn(first.Body.String())
+	}
+	again := k.panelShop.post(roleOwner, path, fields)
+	if names := k.secrets.tells(fmt.Sprint(again.Header(), again.Body)); len(names) > 0 || again.Code != http.StatusSeeOther {
+		k.panelShop.shop.Errorf("POST %s again: %d tells %s", path, again.Code, names)
+	}
+}
+
+// gather makes something of each kind that is secret.
+func (k *keeper) gather() {
+	k.secrets.plant("password", testPassword)
+	b := k.panelShop.browser()
+	in := b.send("POST", "/panel/entrar", url.Values{"email": {"owner@example.com"}, "password": {testPassword}})
+	b.want(http.StatusSeeOther, "/panel", in)
+	for _, c := range b.set {
+		k.secrets.plant("token of "+c.Name, c.Value)
+	}
+	k.panelShop.tokens[roleOwner] = b.cookies["sello"]
+	b.send("POST", "/panel/entrar", url.Values{"email": {"owner@example.com"}, "password": {"una clave mala y larga"}})
+	k.secrets.plant("wrong password", "una clave mala y larga")
+
+	k.formOnce("/panel/equipo/nuevo", url.Values{"email": {"mar@example.com"}, "role": {"cashier"}}, func(page string) {
+		k.learn("invitation", page, `/panel/invitacion/(\w+)`)
+	})
+	k.formOnce("/panel/equipo/"+k.panelShop.users[roleCashier].String()+"/enlace", url.Values{}, func(page string) { k.learn("link for a password", page, `/panel/invitacion/(\w+)`) })
+	k.formOnce(keysPath+"/nueva", url.Values{"name": {"Caja"}, "access": {"all"}, "expires": {"never"}}, func(page string) { k.learn("key", page, keyPrefix+`([0-9A-Za-z]{49})`) })
+	k.formOnce(keysPath+"/"+k.names["keyId"]+"/renovar", url.Values{"overlap": {"1h"}}, func(page string) { k.learn("renewed key", page, keyPrefix+`([0-9A-Za-z]{49})`) })
+	k.formOnce(webhooksPath+"/crm/secreto", url.Values{}, func(page string) {
+		text := k.learn("webhook's secret", page, `whsec_([0-9A-Za-z+/&#;=]{20,})`)
+		raw, err := base64.StdEncoding.DecodeString(strings.NewReplacer("&#43;", "+", "&#34;", "").Replace(text))
+		k.panelShop.shop.ok(err)
+		k.secrets["webhook's secret as it is kept"] = secret{string(raw), true}
+	})
+	page := k.panelShop.open(roleOwner, "/panel/cuenta/segundo-factor").Body.String()
+	k.learn("second factor in fours", page, `<dd><code>([A-Z2-7-]+)<`)
+	text := k.learn("second factor", page, `secret=(\w+)`)
+	raw, err := codeBase32.DecodeString(text)
+	k.panelShop.shop.ok(err)
+	k.secrets["second factor as it is kept"] = secret{string(raw), true}
+	code := hotp(raw, uint64(k.panelShop.shop.clock/totpStep), totpDigits)
+	k.formOnce("/panel/cuenta/segundo-factor", url.Values{tokenField: {hidden(page).Get(tokenField)}, "factorCode": {code}}, k.learnCodes)
+	for name, s := range k.secrets {
+		if !strings.HasPrefix(name, "recovery code ") {
+			continue
 		}
-		if part, hashed := s.tells(text); part != "" || !hashed && code == "" { // an unknown key may be refused without a look-up
-			t.Errorf("the store heard %q; asked for its hash: %v", part, hashed)
+		renew := func() *httptest.ResponseRecorder {
+			return k.panelShop.post(roleOwner, "/panel/cuenta/segundo-factor/codigos", url.Values{"factorCode": {s.text}})
+		}
+		k.learnCodes(renew().Body.String())
+		again := renew()
+		if names := k.secrets.tells(again.Body.String()); len(names) > 0 || again.Code != http.StatusUnprocessableEntity {
+			k.panelShop.shop.Errorf("a recovery code again: %d tells %s", again.Code, names)
+		}
+		break
+	}
+	k.logIns()
+	k.secrets.plant("PIN", testPIN)
+	k.secrets.plant("wrong PIN", "480215")
+	k.panelShop.post(roleOwner, pinPath, url.Values{"pin": {testPIN}, "pinAgain": {testPIN}})
+	for _, fields := range []url.Values{{"dropPin": {"480215"}}, {"dropPin": {"480215"}, "pin": {testPIN}}} {
+		if w := k.panelShop.post(roleOwner, pinPath+"/quitar", fields); w.Code != http.StatusUnprocessableEntity {
+			k.panelShop.shop.Errorf("a wrong PIN: %d", w.Code)
 		}
 	}
-	s.asked = nil
-	if _, err := e.authenticate(t.Context(), "sello_nada", nil, 0); codeOf(err) != "api_key_invalid" || s.asked != nil {
-		t.Errorf("what is no key: %v, looked for %q", err, s.asked)
+	k.panelShop.post(roleOwner, lockPath, url.Values{})
+	if w := k.panelShop.post(roleOwner, unlockPath, url.Values{"pin": {testPIN}}); w.Code != http.StatusSeeOther {
+		k.panelShop.shop.Errorf("the PIN: %d", w.Code)
 	}
-	// Control: the store hears a look-up by the text.
-	s.View(t.Context(), func(tx Tx) error { tx.Get([]byte("a" + k.Key)); return nil })
-	if part, hashed := s.tells(k.Key); part == "" || hashed {
-		t.Error("a look-up by the text is not heard")
+	k.secrets.plant("token of a form", "TOKENofASaleThatIsNotKept")
+	k.panelShop.post(roleOwner, "/panel/caja/"+k.names["customerId"]+"/venta", url.Values{tokenField: {"TOKENofASaleThatIsNotKept"}, "totalAmount": {"10"}})
+}
+
+// logIns uses the links and a recovery code.
+func (k *keeper) logIns() {
+	s, l := k.panelShop.shop, k.panelShop.api.logins
+	in, err := l.accept(s.Context(), &acceptance{Token: k.secrets["invitation"].text, Name: "Mar Gil", Password: testPassword}, s.clock)
+	s.ok(err)
+	_, err = l.accept(s.Context(), &acceptance{Token: k.secrets["link for a password"].text, Password: "otro tren azul 9"}, s.clock)
+	s.ok(err)
+	half, err := l.logIn(s.Context(), &logIn{Email: "owner@example.com", Password: testPassword}, s.clock)
+	s.ok(err)
+	whole, err := l.logInCode(s.Context(), &codeGiven{Half: half.Token, Code: k.code}, s.clock)
+	s.ok(err)
+	for i, text := range []string{in.Token, in.Device, "otro tren azul 9", half.Token, whole.Token, whole.Device} {
+		k.secrets.plant(fmt.Sprint("log-in ", i), text)
+	}
+	s.ok(l.flush(s.Context(), s.clock, true))
+}
+
+func (k *keeper) learnCodes(page string) {
+	codes := regexp.MustCompile(`<li><code>([A-Z0-9-]+)<`).FindAllStringSubmatch(page, -1)
+	if len(codes) != recoveryCodes {
+		k.panelShop.shop.Fatalf("%d recovery codes in\n%s", len(codes), page)
+	}
+	k.code = codes[0][1]
+	for i, code := range codes {
+		name := fmt.Sprint("recovery code ", len(k.secrets), i)
+		k.secrets.plant(name, code[1])
+		k.secrets.plant(name+" without dashes", strings.ReplaceAll(code[1], "-", ""))
+	}
+}
+
+// TestPanelSecrets: what the panel shows once is in that answer alone. Passwords, tokens,
+// invitations, recovery codes and keys are stored hashed, and nothing of them all is in the log,
+// which has all levels here.
+// Panel check 44.
+func TestPanelSecrets(t *testing.T) {
+	t.Parallel()
+	skipQuick(t)
+	db := filepath.Join(t.TempDir(), "sello.db")
+	k := newKeeper(t, db)
+	k.gather()
+	for _, p := range panelPages() {
+		if p.need == operates {
+			continue // TestOperatorSeesNoCustomers
+		}
+		for _, as := range []role{roleOwner, roleDeveloper} {
+			answer := k.panelShop.open(as, k.filled(p.path)+"?creada=1&hecho=1&estado=&f=TOKENofAnotherPage")
+			if names := k.secrets.tells(fmt.Sprint(answer.Header(), answer.Body)); len(names) > 0 {
+				t.Errorf("GET %s tells %s\n%s", p.path, names, answer.Body)
+			}
+		}
+	}
+	k.refusedForms()
+	k.panelShop.api.lines.close()
+	if names := k.secrets.tells(k.log.String()); len(names) > 0 {
+		t.Errorf("the log tells %s", names)
+	}
+	audited, control, found := 0, secrets{"control": {text: "mar@example.com"}}, 0
+	for _, e := range k.panelShop.shop.entries() {
+		planted := k.secrets
+		if strings.IndexByte("HU", e.Key[0]) >= 0 { // second factors and webhooks' secrets
+			planted = planted.unstored()
+		}
+		text := string(e.Key) + "\x00" + string(e.Value)
+		if names := planted.tells(text); len(names) > 0 {
+			t.Errorf("%q tells %s", e.Key, names)
+		}
+		found += len(control.tells(text))
+		if e.Key[0] == 'A' {
+			audited++
+		}
+	}
+	if audited < 7 || found == 0 {
+		t.Errorf("%d entries of the audit log were looked at, and what is stored was found %d times", audited, found)
+	}
+	_, err := k.file.backup(t.Context(), db+".backup")
+	k.panelShop.shop.ok(err)
+	for _, fault := range k.secrets.misplaced(t, keptFiles(db)) {
+		t.Error(fault)
+	}
+	if log := k.log.String(); !strings.Contains(log, "/panel/desarrollo/claves/nueva") || len(holding(t, keptFiles(db), "mar@example.com")) < 2 {
+		t.Error("what is there is not found, so nothing is")
+	}
+}
+
+// refusedForms posts forms that are refused with secrets in them: their pages do not send them
+// back.
+func (k *keeper) refusedForms() {
+	k.panelShop.shop.Helper()
+	for path, fields := range map[string]url.Values{
+		"/panel/cuenta/clave":                   {"old": {testPassword}, "password": {"corta"}},
+		"/panel/entrar":                         {"email": {"owner@example.com"}, "password": {"una clave mala y larga"}},
+		"/panel/confirmar":                      {"password": {"una clave mala y larga"}},
+		pinPath:                                 {"oldPin": {"480215"}, "pin": {testPIN}, "pinAgain": {testPIN}},
+		"/panel/invitacion/" + k.names["token"]: {"name": {""}, "password": {testPassword}},
+	} {
+		as := roleOwner
+		if path == "/panel/entrar" { // which leads on who is logged in
+			as = ""
+		}
+		answer := k.panelShop.post(as, path, fields)
+		if names := k.secrets.tells(answer.Body.String()); answer.Code < 400 || len(names) > 0 {
+			k.panelShop.shop.Errorf("POST %s: %d tells %s", path, answer.Code, names)
+		}
+	}
+	for path, fields := range map[string]url.Values{ // a session that has ended keeps what was typed
+		"/panel/cuenta/clave":          {"old": {testPassword}, "password": {"corta"}},
+		"/panel/confirmar":             {"password": {testPassword}},
+		"/panel/cuenta/segundo-factor": {"factorCode": {"123456"}},
+		unlockPath:                     {"pin": {testPIN}},
+		pinPath:                        {"pin": {testPIN}, "pinAgain": {testPIN}},
+	} {
+		answer := k.panelShop.post("", path, fields)
+		if names := k.secrets.tells(answer.Body.String()); len(names) > 0 {
+			k.panelShop.shop.Errorf("POST %s without a session: %d tells %s", path, answer.Code, names)
+		}
+	}
+	if len(k.secrets) < 30 {
+		k.panelShop.shop.Errorf("only %v", k.secrets)
 	}
 }

@@ -368,3 +368,31 @@ func TestInviterGone(t *testing.T) {
 	_, err = s.logins().accept(s.Context(), &acceptance{Token: token, Name: "Sol", Password: testPassword}, s.clock)
 	wantPeople(t, err, errInvitationUnknown, "the inviter was demoted")
 }
+
+// TestUserNames: who is a member has a name where it is shown what it did, and who is none any
+// more has its id alone.
+func TestUserNames(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	ana, luz := s.person("ana@ejemplo.mx", roleOwner), s.person("luz@ejemplo.mx", roleManager)
+	owner, _ := s.enters("ana@ejemplo.mx")
+	shown := func(org uint32) (name *string) {
+		s.in(org, func() {
+			name = ask(s, func(t *txn) (*createdBy, error) { return newCreatedBy(t, creator{Type: byUser, ID: luz}) }).Name
+		})
+		return name
+	}
+	if name := shown(1); name == nil || *name != "Ana García" {
+		t.Errorf("a member is called %v", name)
+	}
+	s.secondShop()
+	if name := shown(2); name != nil {
+		t.Errorf("another organization sees %s", *name)
+	}
+	s.ok(tryBy(s, owner, func(t *txn) error { return t.people.removeMember(owner, luz) }))
+	if name := shown(1); name != nil {
+		t.Errorf("who left is called %s", *name)
+	}
+	s.person("sol@ejemplo.mx", roleOwner)
+	s.ok(tryBy(s, owner, func(t *txn) error { return t.people.removeMember(owner, ana) }))
+}
