@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"sello/internal/sheet"
 )
 
 // importCSV imports the text of a file of customers and returns how many are new, known
@@ -22,7 +24,7 @@ func (s *shop) importCSV(t *testing.T, text string, change ...func(*importReques
 	if r.OpeningBalances > 0 {
 		told += fmt.Sprintf(", %d opened with %s", r.OpeningBalances, r.OpeningPoints)
 	}
-	return told + toldIn(t, r.Errors, im.form.separator)
+	return told + toldIn(t, r.Errors, im.form.Separator)
 }
 
 // toldIn lists the lines and reasons of a file of errors, each after "; ".
@@ -31,7 +33,7 @@ func toldIn(t *testing.T, name string, separator rune) (told string) {
 	if name == "" {
 		return ""
 	}
-	in := csv.NewReader(strings.NewReader(strings.TrimPrefix(string(readFile(t, name)), markUTF8)))
+	in := csv.NewReader(strings.NewReader(strings.TrimPrefix(string(readFile(t, name)), sheet.MarkUTF8)))
 	in.Comma = separator
 	rows, err := in.ReadAll()
 	if err != nil {

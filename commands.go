@@ -17,6 +17,7 @@ import (
 	"text/tabwriter"
 
 	"sello/internal/disk"
+	"sello/internal/sheet"
 )
 
 func verifyFlags(c *invocation) {
@@ -112,7 +113,7 @@ func readInput(name string, stdin io.Reader) (raw []byte, err error) {
 	} else {
 		raw, err = os.ReadFile(name)
 	}
-	return bytes.TrimPrefix(raw, []byte(markUTF8)), err
+	return bytes.TrimPrefix(raw, []byte(sheet.MarkUTF8)), err
 }
 
 func exportDocumentFlags(c *invocation) {

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"sello/internal/sheet"
 )
 
 // The commands that import CSV files.
@@ -80,8 +82,8 @@ func (c *invocation) importOpened(ctx context.Context, known *fileHeadings, file
 	return c.withOrg(ctx, func(call adminCaller, org string) error {
 		im := &importer{
 			ctx: ctx, call: call, started: time.Now(), rejects: rejects{of: file.Name()},
-			sheet:   sheet{headings: known, raw: c.raw, decimal: c.decimal, encoding: c.encoding, dates: dateForm{order: c.dates}},
-			request: importRequest{Org: org, Kind: known.kind, Import: rand.Text(), Program: c.program, NoWelcome: c.noWelcome, SamePerson: c.samePerson},
+			importSheet: importSheet{headings: known, raw: c.raw, decimal: c.decimal, encoding: c.encoding, dates: sheet.DateForm{Order: c.dates}},
+			request:     importRequest{Org: org, Kind: known.kind, Import: rand.Text(), Program: c.program, NoWelcome: c.noWelcome, SamePerson: c.samePerson},
 		}
 		line := c.progress("importando")
 		err := withSeeker(file, func(file io.ReadSeeker) error {
@@ -170,7 +172,7 @@ type importer struct {
 	request importRequest // without rows
 	started time.Time
 
-	sheet
+	importSheet
 	place   importPlace
 	memory  int64         // bytes of a file of sales that are gathered at once; 0: importMemory
 	batch   csvBatch      // being filled
@@ -213,7 +215,7 @@ func (im *importer) run(file io.ReadSeeker) (err error) {
 
 // read reads the records and hands them over in batches, so that one batch is read
 // while another is being imported.
-func (im *importer) read(in *lineReader, file *readPart) error {
+func (im *importer) read(in *sheet.Reader, file *readPart) error {
 	if im.request.Kind == importSales {
 		return im.readSales(file)
 	}
@@ -226,7 +228,7 @@ func (im *importer) read(in *lineReader, file *readPart) error {
 			return err
 		}
 		im.batch.rows++
-		r := csvRecord{lines: []csvLine{line}, at: file.at - int64(in.in.Buffered())}
+		r := csvRecord{lines: []csvLine{line}, at: file.at - int64(in.Buffered())}
 		if line.wrong != "" {
 			r.fail(rowFault{Text: line.wrong})
 		} else {
@@ -240,7 +242,7 @@ func (im *importer) read(in *lineReader, file *readPart) error {
 
 // readSales is read for sales, whose rows are gathered before anything is written.
 func (im *importer) readSales(file *readPart) error {
-	g := saleGatherer{sheet: &im.sheet, memory: cmp.Or(im.memory, importMemory), place: im.place}
+	g := saleGatherer{sheet: &im.importSheet, memory: cmp.Or(im.memory, importMemory), place: im.place}
 	err := g.gather(file, func(r csvRecord) error {
 		im.batch.rows = g.rows
 		return im.add(r)
@@ -404,14 +406,14 @@ func (im *importer) reject(lines []csvLine, reason string) error {
 // list writes a record's lines, guarded as exports are, to the file of errors.
 func (im *importer) list(lines []csvLine, reason string) error {
 	if im.rejects.file == nil {
-		if err := im.rejects.begin(im.form.separator, im.plain, im.columns); err != nil {
+		if err := im.rejects.begin(im.form.Separator, im.plain, im.columns); err != nil {
 			return err
 		}
 	}
 	slices.SortFunc(lines, func(a, b csvLine) int { return cmp.Compare(a.number, b.number) })
 	for _, l := range lines {
 		if !im.raw {
-			guardCells(l.fields)
+			sheet.Guard(l.fields)
 		}
 		if err := im.rejects.write(l, reason); err != nil {
 			return err

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sello/internal/sheet"
 )
 
 // TestExportImportsAgain exports an organization and imports the files into another store.
@@ -209,11 +211,11 @@ func TestGuard(t *testing.T) {
 			text = append(text, pick(rnd, []rune("''= +-@\t\r\n＝015.ae;/\u00a0")...))
 		}
 		row := []string{string(text)}
-		guardCells(row)
+		sheet.Guard(row)
 		if guarded := row[0]; strings.IndexAny(guarded, "=@\t\r\n＝") == 0 && !keptText.MatchString(guarded) {
 			t.Errorf("%q is guarded as %q", string(text), guarded)
 		}
-		unguardCells(row)
+		sheet.Unguard(row)
 		if row[0] != string(text) {
 			t.Errorf("%q comes back as %q", string(text), row[0])
 		}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+
+	"sello/internal/sheet"
 )
 
 // The commands that write CSV.
@@ -32,7 +34,7 @@ type csvForm struct {
 // write writes an organization's records of one kind, oldest first.
 func (f csvForm) write(ctx context.Context, call adminCaller, in exportRequest, w io.Writer) error {
 	if !f.raw {
-		if _, err := io.WriteString(w, markUTF8); err != nil {
+		if _, err := io.WriteString(w, sheet.MarkUTF8); err != nil {
 			return err
 		}
 	}
@@ -48,7 +50,7 @@ func (f csvForm) write(ctx context.Context, call adminCaller, in exportRequest, 
 		}
 		for _, row := range page.Rows {
 			if !f.raw {
-				guardCells(row)
+				sheet.Guard(row)
 			}
 			if err := out.Write(row); err != nil {
 				return err

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sello/internal/sheet"
 )
 
 var anyID = regexp.MustCompile(`,[0-9a-f]{8}-[0-9a-f-]{27},`)
@@ -31,7 +33,7 @@ func TestFormulaInAName(t *testing.T) {
 	from.ok("import customers -raw " + from.file("names.csv", text.String()))
 	for _, flags := range []string{"", " -raw", " -full", " -full -raw"} {
 		exported := from.ok("export customers" + flags)
-		text, marked := strings.CutPrefix(exported, markUTF8)
+		text, marked := strings.CutPrefix(exported, sheet.MarkUTF8)
 		if marked == strings.Contains(flags, "-raw") {
 			t.Errorf("%s: a byte order mark: %t", flags, marked)
 		}
@@ -40,7 +42,7 @@ func TestFormulaInAName(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", flags, err, exported)
 		}
 		for _, cell := range slices.Concat(rows...) {
-			if raw := strings.Contains(flags, "-raw"); !raw && isFormula(cell) && !strings.HasPrefix(cell, "'") && !keptText.MatchString(cell) {
+			if raw := strings.Contains(flags, "-raw"); !raw && sheet.IsFormula(cell) && !strings.HasPrefix(cell, "'") && !keptText.MatchString(cell) {
 				t.Errorf("%s: a spreadsheet would run %q", flags, cell)
 			}
 		}
@@ -66,7 +68,7 @@ func TestExportFull(t *testing.T) {
 	s := newOpenTill(t)
 	s.ok("import customers -no-welcome " + s.file("c.csv", "correo;puntos;vencen;alta;externalId\nana@example.com;12,5;31/12/2090;15/03/2019;C-1\n"))
 	exported := s.ok("export customers -full")
-	want := markUTF8 + "firstName,lastName,email,phoneNumber,externalId,birthDate,marketing,marketingAt,id,tier,balance,pending,expiring,enrolled,status\n,,ana@example.com,,C-1,,,,ID,,12.5,0,2090-12-31: 12.5,2019-03-15T06:00:00.000Z,Active\n"
+	want := sheet.MarkUTF8 + "firstName,lastName,email,phoneNumber,externalId,birthDate,marketing,marketingAt,id,tier,balance,pending,expiring,enrolled,status\n,,ana@example.com,,C-1,,,,ID,,12.5,0,2090-12-31: 12.5,2019-03-15T06:00:00.000Z,Active\n"
 	if got := anyID.ReplaceAllString(exported, ",ID,"); got != want {
 		t.Errorf("got %swant %s", got, want)
 	}

@@ -95,9 +95,10 @@
 // numbers), fold (texts that a search takes for equal), tz (time zones), ordered (entries and
 // merging), parallel (tasks on several goroutines), host (what is done differently on each
 // operating system), metrics (counters, in the text format of Prometheus), qr (QR codes as
-// SVG), reference (a page from an OpenAPI document), throttle (how often something is done), webhook (signed deliveries) and disk;
-// processtest is for tests. Disk is the journaled bbolt file; its doc.go says how a write is
-// stored, and what is done behind bbolt's back.
+// SVG), reference (a page from an OpenAPI document), sheet (the text of a spreadsheet: encodings,
+// records of CSV, cells), throttle (how often something is done), webhook (signed deliveries) and disk; processtest is for tests. Disk is
+// the journaled bbolt file; its doc.go says how a write is stored, and what is done behind bbolt's
+// back.
 //
 // Two files could be libraries and are not. decimal.go is the vocabulary of the domain:
 // all rooms use its type, and its rounding and errors are the contract's. The limits and
@@ -356,8 +357,6 @@
 //	deliveries.go        sending the feed to its receivers
 //	words.go             errors of the system, the store and the command line, in Spanish
 //	build.go             how the binary was built
-//	charsets.go          the encodings of text that spreadsheets save
-//	cells.go             numbers, dates and formulas as spreadsheets write them
 //	diskspace.go         how much room the disk has
 //	notify.go            what systemd is told
 //	backupafter.go       the command that gets each copy of the file
@@ -468,9 +467,6 @@
 //	compact.go           making the file anew
 //	restore.go           putting a copy in the place of the file
 //	copying.go           moving everything to a database, or back
-//	guess.go             the encoding of a file without a mark
-//	encodings.go         reading a file in any of these encodings
-//	lines.go             records of CSV
 //	rejects.go           the file of an import's errors
 //	headings.go          which column a heading names
 //	presets.go           what the headings of other systems' exports mean

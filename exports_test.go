@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sello/internal/sheet"
 )
 
 var allIDs = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}(\.[0-9]+)?`)
@@ -76,7 +78,7 @@ func TestExportGolden(t *testing.T) {
 			}
 			var out bytes.Buffer
 			s.ok((csvForm{}).write(t.Context(), s.admin().direct, exportRequest{Org: "cafe-luna", Kind: kind, Full: full}, &out))
-			text, marked := strings.CutPrefix(out.String(), markUTF8)
+			text, marked := strings.CutPrefix(out.String(), sheet.MarkUTF8)
 			if !marked {
 				t.Errorf("%s: no byte order mark", kind)
 			}
@@ -112,7 +114,7 @@ func TestExportMark(t *testing.T) {
 		to := newOpenTill(t)
 		for _, kind := range []string{importCustomers, importSales} {
 			text := from.ok("export " + kind + flags)
-			if strings.HasPrefix(text, markUTF8) == (flags == " -raw") {
+			if strings.HasPrefix(text, sheet.MarkUTF8) == (flags == " -raw") {
 				t.Errorf("export %s%s begins with %q", kind, flags, text[:3])
 			}
 			to.ok("import " + kind + flags + " " + to.file(kind+".csv", text))

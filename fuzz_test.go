@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"sello/internal/sheet"
 	"sello/internal/tz"
 )
 
@@ -333,30 +334,30 @@ func FuzzRecord(f *testing.F) {
 }
 
 // linesFault compares the line reader with encoding/csv on texts that the latter accepts.
-func linesFault(next func(*lineReader) (csvLine, error), text string) string {
+func linesFault(records func(*bufio.Reader) func() (sheet.Record, error), text string) string {
 	var got [][]string
 	wrong, number := 0, 0
-	for in := newLineReader(bufio.NewReader(strings.NewReader(strings.TrimPrefix(text, "\ufeff")))); ; {
-		line, err := next(in)
+	for next := records(bufio.NewReader(strings.NewReader(strings.TrimPrefix(text, "\ufeff")))); ; {
+		line, err := next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
 			return err.Error()
 		}
-		if line.number <= number || line.number > strings.Count(text, "\n")+1 {
-			return fmt.Sprintf("line %d comes after %d", line.number, number)
+		if line.Number <= number || line.Number > strings.Count(text, "\n")+1 {
+			return fmt.Sprintf("line %d comes after %d", line.Number, number)
 		}
-		if number = line.number; line.wrong != "" {
+		if number = line.Number; line.Broken {
 			wrong++
 			continue
 		}
-		got = append(got, line.fields)
+		got = append(got, line.Fields)
 	}
 	whole := csv.NewReader(strings.NewReader(strings.TrimPrefix(text, "\ufeff")))
 	whole.FieldsPerRecord = -1
 	want, err := whole.ReadAll()
-	if err != nil || strings.Count(text, "\n") >= maxFieldLines {
+	if err != nil || strings.Count(text, "\n") >= sheet.MaxLines {
 		return ""
 	}
 	want = slices.DeleteFunc(want, func(fields []string) bool { // the line reader skips blank lines
@@ -368,6 +369,8 @@ func linesFault(next func(*lineReader) (csvLine, error), text string) string {
 	}
 	return ""
 }
+
+func sheetRecords(in *bufio.Reader) func() (sheet.Record, error) { return sheet.NewReader(in).Record }
 
 var csvSeeds = []string{
 	"", "\ufeffemail,phoneNumber\na@b.c,\n", "a,b\r\n\r\n\"x\ny\",z\n", "a,b\n\"open,c\nd,e\n", "a\n\"q\"\"q\"\n", "a,\"b\"c\n", " \n\t\na\n", "a,b", "\"", "a\r", "\"\r\n\"\n",
@@ -385,9 +388,9 @@ func importFaults(t *testing.T, kind, text string) (faults []string) {
 		im := s.importer(t, kind)
 		err := im.run(strings.NewReader(text))
 		raw, _ := os.ReadFile(im.report.Errors)
-		in := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(raw, []byte(markUTF8))))
-		if in.FieldsPerRecord = -1; im.form.separator != 0 {
-			in.Comma = im.form.separator
+		in := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(raw, []byte(sheet.MarkUTF8))))
+		if in.FieldsPerRecord = -1; im.form.Separator != 0 {
+			in.Comma = im.form.Separator
 		}
 		lines, csvErr := in.ReadAll()
 		if csvErr != nil {
@@ -456,7 +459,7 @@ func FuzzImport(f *testing.F) {
 		f.Add(true, "externalId,createdAt,email,phoneNumber,type,totalAmount,sku,quantity,price,comment\n"+rows)
 	}
 	f.Fuzz(func(t *testing.T, sales bool, text string) {
-		if fault := linesFault((*lineReader).record, text); fault != "" {
+		if fault := linesFault(sheetRecords, text); fault != "" {
 			t.Errorf("%q: %s", text, fault)
 		}
 		kind := map[bool]string{true: importSales, false: importCustomers}[sales]
@@ -488,8 +491,8 @@ func TestFuzzFindsFaults(t *testing.T) {
 			return networkFault(parse, s, netip.MustParseAddr("10.0.0.9"))
 		})
 	}
-	lines := func(next func(*lineReader) (csvLine, error)) int {
-		return countFaults(csvSeeds, func(s string) string { return linesFault(next, s) })
+	lines := func(records func(*bufio.Reader) func() (sheet.Record, error)) int {
+		return countFaults(csvSeeds, func(s string) string { return linesFault(records, s) })
 	}
 	for _, test := range []struct {
 		name          string
@@ -500,7 +503,7 @@ func TestFuzzFindsFaults(t *testing.T) {
 		{"upper case ids", ids(parseID[string]), ids(func(s string) (id, bool) { return parseID(strings.ToLower(s)) })},
 		{"a key's checksum", keys(wellFormedKey), keys(func(s string) bool { return len(s) == 55 && strings.HasPrefix(s, keyPrefix) })},
 		{"IPv4 in IPv6", networks(parseNetwork), networks(netip.ParsePrefix)},
-		{"CSV by line", lines((*lineReader).record), lines(recordByLine)},
+		{"CSV by line", lines(sheetRecords), lines(recordByLine)},
 	} {
 		if test.sound > 0 || test.broken == 0 {
 			t.Errorf("%s: %d faults, %d where there are some", test.name, test.sound, test.broken)
@@ -533,13 +536,16 @@ func utcMoment(s string, zone *time.Location, endOfDay bool) (instant, bool) {
 }
 
 // recordByLine reads each line as a record, even if a field goes on in the next line.
-func recordByLine(l *lineReader) (csvLine, error) {
-	text, err := l.peek(0)
-	if err != nil {
-		return csvLine{}, err
+func recordByLine(in *bufio.Reader) func() (sheet.Record, error) {
+	number := 0
+	return func() (sheet.Record, error) {
+		text, err := in.ReadString('\n')
+		if text == "" {
+			return sheet.Record{}, err
+		}
+		number++
+		return sheet.Record{Number: number, Fields: strings.Split(strings.TrimRight(text, "\r\n"), ",")}, nil
 	}
-	l.use(1)
-	return csvLine{number: l.number, fields: strings.Split(strings.TrimRight(text, "\r\n"), ",")}, nil
 }
 
 // countFaults counts the seeds that have a fault.

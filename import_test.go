@@ -43,7 +43,7 @@ func (s *shop) importer(t testing.TB, kind string) *importer {
 		t.Fatal(err)
 	}
 	return &importer{
-		ctx: context.Background(), call: s.admin().direct, request: importRequest{Org: "cafe-luna", Kind: kind}, sheet: sheet{headings: known},
+		ctx: context.Background(), call: s.admin().direct, request: importRequest{Org: "cafe-luna", Kind: kind}, importSheet: importSheet{headings: known},
 		started: time.Now(), rejects: rejects{of: filepath.Join(t.TempDir(), "file")},
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"sello/internal/sheet"
 )
 
 // The flags of the commands that import CSV.
@@ -35,20 +37,20 @@ func importFlags(c *invocation) {
 		return nil
 	})
 	c.set.Func("dates", "`orden` de las fechas: dmy (primero el día) o mdy (primero el mes); sin ella, primero el día, y si otras fechas del archivo llevan primero el mes son un error", func(word string) error {
-		if c.dates = dateOrder(word); c.dates != orderDayMonth && c.dates != orderMonthDay {
+		if c.dates = sheet.DateOrder(word); c.dates != sheet.DayMonth && c.dates != sheet.MonthDay {
 			return errors.New("dmy o mdy")
 		}
 		return nil
 	})
 	c.set.Func("encoding", "`codificación` del archivo: utf-8, utf-16, windows-1252, ibm850, ibm437 o macintosh; sin ella se averigua", func(word string) error {
-		if c.encoding = encodingFlags[word]; c.encoding == encodingUnknown {
+		if c.encoding = sheet.Encodings[word]; c.encoding == sheet.Unknown {
 			return errors.New("utf-8, utf-16, windows-1252, ibm850, ibm437 o macintosh")
 		}
 		return nil
 	})
 	c.chooses("decimal", "coma", "punto")
-	c.chooses("dates", string(orderDayMonth), string(orderMonthDay))
-	c.chooses("encoding", slices.Sorted(maps.Keys(encodingFlags))...)
+	c.chooses("dates", string(sheet.DayMonth), string(sheet.MonthDay))
+	c.chooses("encoding", slices.Sorted(maps.Keys(sheet.Encodings))...)
 	c.set.BoolVar(&c.dryRun, "dry-run", false, "ensaya la importación en una copia del archivo y dice qué entraría, sin guardar nada")
 	c.set.BoolVar(&c.samePerson, "same-person", false, "basta que coincida el correo o el teléfono para que una fila sea de un cliente, aunque lo demás sea otro")
 	c.set.BoolVar(&c.raw, "raw", false, "toma las celdas tal cual, como las escribe export -raw: no quita el apóstrofo ante =, +, -, @ o una cifra")

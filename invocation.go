@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sello/internal/sheet"
 )
 
 // An environment is what a command uses of the process that it runs in.
@@ -82,10 +84,10 @@ type invocation struct {
 	scopes string
 	ips    string
 
-	decimal   rune      // of an import's numbers; 0 if it is not told
-	dates     dateOrder // of an import
-	encoding  encoding  // of the file of an import
-	program   string    // that an import's points come into
+	decimal   rune            // of an import's numbers; 0 if it is not told
+	dates     sheet.DateOrder // of an import
+	encoding  sheet.Encoding  // of the file of an import
+	program   string          // that an import's points come into
 	noWelcome bool
 
 	system     string // system whose export is imported; "": none is named

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"sello/internal/disk"
+	"sello/internal/sheet"
 )
 
 // A till runs commands in a directory of its own, as a person would.
@@ -360,14 +361,14 @@ func TestApplyNotJSON(t *testing.T) {
 		t.Helper()
 		for _, test := range []struct{ text, want, reason string }{
 			{`{"a":1,}`, "línea 1, columna 8: no es JSON válido", "a comma too many"},
-			{markUTF8 + `{"a":1,}`, "línea 1, columna 8: no es JSON válido", "after a mark"},
+			{sheet.MarkUTF8 + `{"a":1,}`, "línea 1, columna 8: no es JSON válido", "after a mark"},
 			{"", "está vacío", "an empty file"},
-			{markUTF8 + " \r\n", "está vacío", "a mark and blanks"},
+			{sheet.MarkUTF8 + " \r\n", "está vacío", "a mark and blanks"},
 			{document[:len(document)/2], fmt.Sprintf("línea %d, columna ", lines+1), "cut off"},
 			{document + "}", "sobra lo que sigue al objeto", "more than one value"},
 			{"[]", "línea 1, columna 1: debe ser un objeto", "a list"},
 			{"\xff\xfe{\x00}\x00", "línea 1, columna 1: no es UTF-8 válido", "UTF-16"},
-			{markUTF8 + `{"a":1}`, "a: campo desconocido", "JSON, after a mark"},
+			{sheet.MarkUTF8 + `{"a":1}`, "a: campo desconocido", "JSON, after a mark"},
 		} {
 			for _, flags := range []string{"", "-dry-run "} {
 				code, out, errs := s.run("apply "+flags+"-", test.text)
@@ -381,7 +382,7 @@ func TestApplyNotJSON(t *testing.T) {
 	if _, err := os.Stat(s.env["SELLO_DB"]); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file was made: %v", err)
 	}
-	marked := s.file("marked.json", markUTF8+document)
+	marked := s.file("marked.json", sheet.MarkUTF8+document)
 	s.ok("apply " + marked)
 	check("a file")
 	s.start("serve")
@@ -389,7 +390,7 @@ func TestApplyNotJSON(t *testing.T) {
 	if out := s.ok("apply " + marked); !strings.Contains(out, "sin cambios") {
 		t.Errorf("a mark in a document: %s", out)
 	}
-	if out := s.ok("verify -since " + s.file("then.json", markUTF8+s.ok("verify -json"))); !strings.Contains(out, "todo cuadra") {
+	if out := s.ok("verify -since " + s.file("then.json", sheet.MarkUTF8+s.ok("verify -json"))); !strings.Contains(out, "todo cuadra") {
 		t.Errorf("a mark in a verification: %s", out)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"sello/internal/fold"
+	"sello/internal/sheet"
 )
 
 // The audit log: who changed what, when and from where. A member who may read it in part sees
@@ -431,7 +432,7 @@ func auditExport(v *panelRequest) (*download, fillFunc) {
 		if err := v.mayAll("data:export"); err != nil {
 			return err
 		}
-		b.WriteString(markUTF8)
+		b.WriteString(sheet.MarkUTF8)
 		out.Write(auditColumns)
 		turn := new(pacer)
 		for n := 1; n <= mostExported/maxLimit && b.Len() < mostExportedBytes; n++ {
@@ -475,7 +476,7 @@ func writeAudit(out *csv.Writer, e *auditShape) error {
 	for _, c := range changes {
 		row[9], row[10], row[11] = c.Field, string(c.Before), string(c.After)
 		line := slices.Clone(row)
-		guardCells(line)
+		sheet.Guard(line)
 		if err := out.Write(line); err != nil {
 			return err
 		}

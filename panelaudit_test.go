@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sello/internal/sheet"
 )
 
 // TestActionTexts: the audit page has words for all that the log can tell of.
@@ -214,7 +216,7 @@ func TestAuditExport(t *testing.T) {
 	if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get("Content-Disposition"), "attachment") || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/csv") {
 		t.Fatal(w.Code, w.Header())
 	}
-	text, marked := strings.CutPrefix(w.Body.String(), markUTF8)
+	text, marked := strings.CutPrefix(w.Body.String(), sheet.MarkUTF8)
 	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if !marked {
 		t.Error("no byte order mark")

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sello/internal/sheet"
 )
 
 // The configuration: what the organization is called, how it sells, and the whole document.
@@ -64,7 +66,7 @@ func editOrganization(_ *txn, _ *request, tree, fields docTree) (docPlace, error
 // postedDocument is the document that was posted as it is.
 func postedDocument(_ *txn, _ *request, fields docTree) ([]byte, docPlace, error) {
 	text, _ := fields["document"].(string)
-	return []byte(strings.TrimPrefix(text, markUTF8)), docPlace{}, nil // editors put one before a file's text
+	return []byte(strings.TrimPrefix(text, sheet.MarkUTF8)), docPlace{}, nil // editors put one before a file's text
 }
 
 // A configView is the form of the organization.

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sello/internal/sheet"
 )
 
 var (
@@ -250,7 +252,7 @@ func TestPanelDocument(t *testing.T) {
 			t.Errorf("%s: the text is lost", test.new)
 		}
 	}
-	marked := url.Values{"document": {markUTF8 + string(text)}}
+	marked := url.Values{"document": {sheet.MarkUTF8 + string(text)}}
 	if w, _ := s.reviewed(page, page, marked); w.Code != http.StatusOK {
 		t.Errorf("a document with a byte order mark: %d\n%s", w.Code, mainOf(w.Body.String()))
 	}

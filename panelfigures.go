@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"sello/internal/sheet"
 )
 
 // Figures of the panel: what the API's statistics say, as tiles, pictures and tables.
@@ -44,10 +46,10 @@ func (t *chartTable) csv() ([]byte, error) {
 		for _, c := range cells {
 			row = append(row, c.Raw)
 		}
-		guardCells(row)
+		sheet.Guard(row)
 		rows = append(rows, row)
 	}
-	b := bytes.NewBufferString(markUTF8)
+	b := bytes.NewBufferString(sheet.MarkUTF8)
 	err := csv.NewWriter(b).WriteAll(rows)
 	return b.Bytes(), err
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sello/internal/sheet"
 )
 
 // newFigureShop is a shop with 75 days of sales, and a reward and a key that need
@@ -131,7 +133,7 @@ func TestStatisticsPage(t *testing.T) {
 				t.Fatalf("%s%s: %d rows for %d periods", id, query, len(tables[id]), len(found.Periods))
 			}
 			file := s.file(roleViewer, "/panel/estadisticas/csv/"+id+query)
-			text, marked := strings.CutPrefix(file.Body.String(), markUTF8)
+			text, marked := strings.CutPrefix(file.Body.String(), sheet.MarkUTF8)
 			lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 			if !marked {
 				t.Errorf("%s%s: no byte order mark", id, query)

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sello/internal/sheet"
 )
 
 // Forms of the panel. The names of a form's controls are those of the API's fields. Two
@@ -579,7 +581,7 @@ func blankOr(literal func(v *panelRequest, name, text string) string) func(*pane
 // write 14/05/1990.
 func birthDateLiteral(_ *panelRequest, _, text string) string {
 	if strings.Contains(text, "/") {
-		text, _ = dateForm{order: orderDayMonth}.birthDate(text)
+		text, _ = sheet.DateForm{Order: sheet.DayMonth}.Birthday(text)
 	}
 	if _, ok := parseBirthDate(noYear + text); ok {
 		text = noYear + text

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/csv"
+
+	"sello/internal/sheet"
 )
 
 // The customers in a segment: a list by cursor, and the same as a file.
@@ -74,7 +76,7 @@ func membersExport(v *panelRequest) (*download, fillFunc) {
 	out := csv.NewWriter(&b)
 	in := exportRequest{Kind: importCustomers, Full: true}
 	file := &download{name: "segmento.csv", media: "text/csv; charset=utf-8"}
-	b.WriteString(markUTF8)
+	b.WriteString(sheet.MarkUTF8)
 	out.Write(columnsOf(in))
 	part := func(t *txn) error {
 		for _, p := range []permission{"customers:read", "data:export"} {
@@ -92,7 +94,7 @@ func membersExport(v *panelRequest) (*download, fillFunc) {
 			return err
 		}
 		for _, row := range page.Rows {
-			guardCells(row)
+			sheet.Guard(row)
 			out.Write(row)
 		}
 		in.After = page.Next

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+
+	"sello/internal/sheet"
 )
 
 // The file of errors of an import: what was not taken, with line and reason. Mended, it
@@ -19,6 +21,13 @@ import (
 
 // rejectColumns are the first columns of a file of errors. An import ignores them.
 var rejectColumns = []string{"line", "reason"}
+
+// A csvLine is one record, which may go over several lines.
+type csvLine struct {
+	number int // of its first line
+	fields []string
+	wrong  string // why it cannot be read; "": it can. If it is no CSV, fields holds the raw line
+}
 
 // A rejects writes a file of errors.
 type rejects struct {
@@ -59,7 +68,7 @@ func (r *rejects) begin(comma rune, plain bool, columns []string) error {
 	}
 	r.out.Comma = comma
 	if !plain { // a spreadsheet made it and needs the mark
-		if _, err := r.file.WriteString(markUTF8); err != nil {
+		if _, err := r.file.WriteString(sheet.MarkUTF8); err != nil {
 			return err
 		}
 	}

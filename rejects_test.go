@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"sello/internal/sheet"
 )
 
 // TestRejectsKept: an import writes over no earlier file of errors, which may have been
@@ -50,7 +52,7 @@ func TestRejectsAsTheFile(t *testing.T) {
 		t.Fatal(out, told)
 	}
 	got := string(readFile(t, file+".errors.csv"))
-	if want := markUTF8 + "line;reason;Correo 2;Mañas;puntos\n2;\"Correo 2: \"\"ana\"\": no es un email válido\";ana;año;12,5\n"; got != want {
+	if want := sheet.MarkUTF8 + "line;reason;Correo 2;Mañas;puntos\n2;\"Correo 2: \"\"ana\"\": no es un email válido\";ana;año;12,5\n"; got != want {
 		t.Errorf("got %q", got)
 	}
 	mended := s.file("mended.csv", strings.Replace(got, ";ana;", ";ana@example.com;", 1))

@@ -75,7 +75,7 @@ func (r *readPart) Seek(offset int64, whence int) (int64, error) {
 
 // A saleGatherer gathers the rows of each sale of a file.
 type saleGatherer struct {
-	sheet  *sheet
+	sheet  *importSheet
 	memory int64 // as importMemory
 	place  importPlace
 	zone   *time.Location
@@ -185,7 +185,7 @@ func (g *saleGatherer) read(file *readPart, put func(name string, line csvLine, 
 		if err != nil {
 			return err
 		}
-		at = file.at - int64(in.in.Buffered())
+		at = file.at - int64(in.Buffered())
 		name := g.ticketOf(line)
 		switch {
 		case line.wrong != "":

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,27 +10,29 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"sello/internal/sheet"
 )
 
 // Reading the rows of a file that is imported. What only the whole file tells is found out
 // before any row is imported.
 
-// A sheet is a file that is imported.
-type sheet struct {
+// An importSheet is a file that is imported.
+type importSheet struct {
 	headings *fileHeadings
-	raw      bool       // cells have no guard
-	decimal  rune       // of numbers; 0 if it is not known
-	currency string     // of the organization
-	form     numberForm // of the file
-	dates    dateForm   // of the file
-	encoding encoding   // of the file; unknown until it is found out
-	plain    bool       // the file is UTF-8 without a byte order mark
-	columns  []string   // of the file, as it names them
-	taken    []string   // columns, with "" for those left out
+	raw      bool             // cells have no guard
+	decimal  rune             // of numbers; 0 if it is not known
+	currency string           // of the organization
+	form     sheet.NumberForm // of the file
+	dates    sheet.DateForm   // of the file
+	encoding sheet.Encoding   // of the file; unknown until it is found out
+	plain    bool             // the file is UTF-8 without a byte order mark
+	columns  []string         // of the file, as it names them
+	taken    []string         // columns, with "" for those left out
 }
 
 // rows returns the rows of a file whose heading and survey have no fault.
-func (s *sheet) rows(file io.ReadSeeker) (*lineReader, error) {
+func (s *importSheet) rows(file io.ReadSeeker) (*sheet.Reader, error) {
 	in, err := s.heading(file)
 	if err != nil {
 		return nil, err
@@ -44,13 +47,13 @@ func (s *sheet) rows(file io.ReadSeeker) (*lineReader, error) {
 }
 
 // heading reads a file from its beginning to the end of its heading.
-func (s *sheet) heading(file io.ReadSeeker) (*lineReader, error) {
-	text, err := newDecodedFile(file, s.encoding)
+func (s *importSheet) heading(file io.ReadSeeker) (*sheet.Reader, error) {
+	text, err := sheet.Decode(file, s.encoding)
 	if err != nil {
-		return nil, err
+		return nil, sheetFault(err)
 	}
-	in := newLineReader(text.Reader)
-	s.columns, err = in.header(s.headings.score)
+	in := sheet.NewReader(text.Reader)
+	s.columns, err = in.Header(s.headings.score)
 	if err == io.EOF {
 		return nil, adminErrorf("el archivo está vacío")
 	}
@@ -63,32 +66,61 @@ func (s *sheet) heading(file io.ReadSeeker) (*lineReader, error) {
 	for i, name := range s.columns {
 		s.columns[i] = trimBlanks(name)
 	}
-	s.encoding, s.plain, s.form = text.encoding, text.plain, numberForm{in.comma, s.decimal, s.currency}
+	s.encoding, s.plain, s.form = text.Encoding, text.Plain, sheet.NumberForm{Separator: in.Comma, Decimal: s.decimal, Currency: s.currency}
 	return in, nil
 }
 
 // record reads the next row that has a cell. Cells without a column are cut off if they
 // are empty.
-func (s *sheet) record(in *lineReader) (csvLine, error) {
-	line, err := in.record()
-	for err == nil && isBlank(line.fields) {
-		line, err = in.record()
+func (s *importSheet) record(in *sheet.Reader) (csvLine, error) {
+	read, err := in.Record()
+	for err == nil && sheet.IsBlank(read.Fields) {
+		read, err = in.Record()
 	}
 	if err != nil {
 		return csvLine{}, err
 	}
-	if n := len(s.columns); len(line.fields) > n && isBlank(line.fields[n:]) {
+	line := csvLine{number: read.Number, fields: read.Fields}
+	if n := len(s.columns); len(line.fields) > n && sheet.IsBlank(line.fields[n:]) {
 		line.fields = line.fields[:n]
 	}
 	if !s.raw {
-		unguardCells(line.fields)
+		sheet.Unguard(line.fields)
 	}
-	line.wrong = cmp.Or(line.wrong, s.malformed(line.fields))
+	if line.wrong = s.malformed(line.fields); read.Broken {
+		line.wrong = "no es CSV válido: hay comillas mal puestas"
+	}
 	return line, nil
 }
 
+// sheetTexts are the errors of internal/sheet that have a text each.
+var sheetTexts = map[error]string{
+	sheet.ErrOpenDocument: "es un libro de LibreOffice: guárdalo como CSV",
+	sheet.ErrWorkbook:     "es un libro de Excel: guárdalo como CSV",
+	sheet.ErrMarkup:       "es una página web o XML: ábrelo en la hoja de cálculo y guárdalo como CSV",
+	sheet.ErrNumber:       "se puede leer de dos maneras; con -decimal coma o -decimal punto se decide",
+	sheet.ErrDate:         "se puede leer de dos maneras, porque otras fechas del archivo llevan primero el mes; con -dates dmy o -dates mdy se decide",
+	sheet.ErrDashed:       "se puede leer de dos maneras, porque otros cumpleaños del archivo llevan primero el día; con -dates dmy o -dates mdy se decide",
+}
+
+// sheetFault tells an administrator what internal/sheet says of a file.
+func sheetFault(err error) error {
+	var mark *sheet.MarkError
+	var guess *sheet.GuessError
+	switch {
+	case errors.As(err, &mark):
+		return adminErrorf("el archivo tiene la marca de %s, y -encoding dice %s", mark.Marked, mark.Named)
+	case errors.As(err, &guess):
+		return adminErrorf("el archivo puede estar en %s, donde dice %q, o en windows-1252, donde dice %q; con -encoding %s o -encoding windows-1252 se decide",
+			guess.Encoding, guess.Word, guess.Windows1252, guess.Encoding)
+	case sheetTexts[err] != "":
+		return adminErrorf("%s", sheetTexts[err])
+	}
+	return err
+}
+
 // malformed returns what is wrong with a line as a whole, or "".
-func (s *sheet) malformed(fields []string) string {
+func (s *importSheet) malformed(fields []string) string {
 	if len(fields) != len(s.columns) {
 		return fmt.Sprintf("tiene %d columnas y debería tener %d", len(fields), len(s.columns))
 	}
@@ -103,7 +135,7 @@ func (s *sheet) malformed(fields []string) string {
 
 // A cellReader reads the cells of a row and gathers their faults.
 type cellReader struct {
-	*sheet
+	*importSheet
 	name, cell string
 	faults     []rowFault
 }
@@ -115,38 +147,27 @@ func (r *cellReader) fail(why string) {
 	r.faults = append(r.faults, rowFault{Field: r.name, Text: why})
 }
 
-func (r *cellReader) number() string {
-	text, ok := r.form.plain(strings.ReplaceAll(strings.TrimPrefix(trimBlanks(r.cell), "+"), "−", "-")) // a minus sign is another character
-	if !ok {
-		r.fail(inTwoWays)
+// read takes what internal/sheet has read in a cell.
+func (r *cellReader) read(text string, err error) string {
+	if err != nil {
+		r.fail(sheetTexts[err])
 	}
 	return text
 }
 
-func (r *cellReader) date() string {
-	text, ok := r.dates.plain(r.cell)
-	if !ok {
-		r.fail(dateInTwoWays)
-	}
-	return text
-}
+func (r *cellReader) number() string { return r.read(r.form.Plain(r.cell)) }
 
-func (r *cellReader) birthDate() string {
-	text, fault := r.dates.birthDate(r.cell)
-	if fault != "" {
-		r.fail(fault)
-	}
-	return text
-}
+func (r *cellReader) date() string { return r.read(r.dates.Plain(r.cell)) }
+
+func (r *cellReader) birthDate() string { return r.read(r.dates.Birthday(r.cell)) }
 
 // moment reads a date with its time, which may stand in a column of its own.
 func (r *cellReader) moment(date, clock string) string {
 	text := r.date()
-	clock = plainBlanks(clock)
-	if clock == "" || trimBlanks(date) == "" {
+	if sheet.PlainBlanks(clock) == "" || trimBlanks(date) == "" {
 		return text
 	}
-	if !timeOfDay.MatchString(clock) {
+	if !sheet.IsTime(clock) {
 		r.at(clockTime, clock)
 		r.fail("debe ser una hora, como 9:30, 21:30 o 9:30 p. m.")
 		return text
@@ -154,11 +175,11 @@ func (r *cellReader) moment(date, clock string) string {
 	if _, err := time.Parse(time.DateOnly, text); err != nil { // it has a time, or is no date
 		return text
 	}
-	return isoDate(text, yearFirst.FindStringSubmatch(text+" "+clock))
+	return sheet.WithTime(text, clock)
 }
 
 // cellOf is the cell of a column in a row; "" if there is none.
-func (s *sheet) cellOf(name string, fields []string) string {
+func (s *importSheet) cellOf(name string, fields []string) string {
 	if at := slices.Index(s.taken, name); at >= 0 {
 		return fields[at]
 	}
@@ -176,8 +197,8 @@ func (row *importRow) phone(cell, first string) {
 
 // key reads a phone or the number of a customer.
 func (r *cellReader) key() string {
-	if powerOfTen.MatchString(trimBlanks(r.cell)) {
-		r.fail(lostDigits)
+	if sheet.HasLostDigits(r.cell) {
+		r.fail("la hoja de cálculo perdió cifras; la columna debe tener formato de texto")
 	}
 	return r.cell
 }
@@ -198,8 +219,8 @@ func (r *cellReader) labels() saleLabels {
 }
 
 // toRow reads the cells of a line. faults are what cannot be read in any organization.
-func (s *sheet) toRow(fields []string) (row importRow, faults []rowFault) {
-	it, in := importItem{}, cellReader{sheet: s}
+func (s *importSheet) toRow(fields []string) (row importRow, faults []rowFault) {
+	it, in := importItem{}, cellReader{importSheet: s}
 	for i, name := range s.taken {
 		cell := fields[i]
 		in.at(name, cell)
@@ -277,10 +298,10 @@ func (row *importRow) label(name, cell string) {
 
 // survey reads the rows for what only all of them tell: whether a column without a heading
 // has a cell, which is an error, and in what order the numbers of dates are.
-func (s *sheet) survey(in *lineReader) error {
+func (s *importSheet) survey(in *sheet.Reader) error {
 	unnamed := s.headings.unnamed(s.columns)
 	var dates []int
-	if s.dates.order == orderUnknown {
+	if s.dates.Order == sheet.Unordered {
 		dates = dateColumns(s.taken)
 	}
 	for len(unnamed)+len(dates) > 0 {
@@ -300,7 +321,7 @@ func (s *sheet) survey(in *lineReader) error {
 			}
 		}
 		for _, i := range dates {
-			s.dates.learn(s.taken[i], line.fields[i])
+			s.dates.Learn(line.fields[i], s.taken[i] == "birthDate")
 		}
 	}
 	return nil
@@ -316,26 +337,15 @@ func dateColumns(taken []string) (places []int) {
 	return places
 }
 
-// maxTitleLines bounds how far below the first line the heading is looked for.
-const maxTitleLines = 20
-
 // belowTitle returns the fault of a heading that is none: fault, or one that says which of
 // the next lines looks like the heading.
-func (s *sheet) belowTitle(in *lineReader, fault error) error {
-	first := s.headings.score(s.columns)
-	for range maxTitleLines {
-		text, n, err := in.next()
-		if err != nil || n == 0 {
-			return fault
-		}
-		number := in.number + 1
-		if fields, points := in.likeliest(text, separators, s.headings.score); points > max(first, 1) {
-			named := slices.DeleteFunc(fields, func(name string) bool { return trimBlanks(name) == "" })
-			return adminErrorf("la línea %d parece el encabezado (%s); hay que quitar las líneas que están antes", number, quoted(named))
-		}
-		in.use(n)
+func (s *importSheet) belowTitle(in *sheet.Reader, fault error) error {
+	number, fields := in.HeaderBelow(max(s.headings.score(s.columns), 1), s.headings.score)
+	if number == 0 {
+		return fault
 	}
-	return fault
+	named := slices.DeleteFunc(fields, func(name string) bool { return trimBlanks(name) == "" })
+	return adminErrorf("la línea %d parece el encabezado (%s); hay que quitar las líneas que están antes", number, quoted(named))
 }
 
 // withSeeker calls fn with a file that can be read twice: file itself or, if it is a pipe,

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sello/internal/sheet"
 )
 
 // sheetTold imports a text and returns what importCSV does, or the error that stops it.
@@ -23,7 +25,7 @@ func (s *shop) sheetTold(t *testing.T, kind, text string, change func(*importer)
 	}
 	told := fmt.Sprintf("%d rows, %d new", im.report.Rows, im.report.Added)
 	if im.report.Errors != "" {
-		told += "\n" + strings.TrimPrefix(string(readFile(t, im.report.Errors)), markUTF8)
+		told += "\n" + strings.TrimPrefix(string(readFile(t, im.report.Errors)), sheet.MarkUTF8)
 	}
 	return told
 }
@@ -53,11 +55,11 @@ func TestSheetShapes(t *testing.T) {
 		{"a heading that lacks a column is no title", "Nombre,Apellido\nAna,Peña\n", missing},
 		{"an empty file", "", "el archivo está vacío"},
 		{"blank lines", "\n \r\n\r,,\n", "el archivo está vacío"},
-		{"a mark alone", markUTF8, "el archivo está vacío"},
+		{"a mark alone", sheet.MarkUTF8, "el archivo está vacío"},
 		{"a workbook", "PK\x03\x04\x14\x00\x06\x00\x08\x00", "es un libro de Excel: guárdalo como CSV"},
 		{"an old workbook", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "es un libro de Excel: guárdalo como CSV"},
 		{"a workbook of LibreOffice", "PK\x03\x04\x14\x00mimetypeapplication/vnd.oasis.opendocument.spreadsheet", "es un libro de LibreOffice: guárdalo como CSV"},
-		{"a page that is called a workbook", markUTF8 + "\r\n<html><table><tr><td>Nombre</td></tr></table></html>", "es una página web o XML: ábrelo en la hoja de cálculo y guárdalo como CSV"},
+		{"a page that is called a workbook", sheet.MarkUTF8 + "\r\n<html><table><tr><td>Nombre</td></tr></table></html>", "es una página web o XML: ábrelo en la hoja de cálculo y guárdalo como CSV"},
 		{"a workbook as XML", `<?xml version="1.0"?><?mso-application progid="Excel.Sheet"?>`, "es una página web o XML: ábrelo en la hoja de cálculo y guárdalo como CSV"},
 		{"all faults of a row", "Nombre;Correo;Teléfono;Puntos\nAna;ana@example.com;5.5E+11;1.250\n",
 			"1 rows, 0 new\nline;reason;Nombre;Correo;Teléfono;Puntos\n2;\"Teléfono: \"\"5.5E+11\"\": la hoja de cálculo perdió cifras; la columna debe tener formato de texto; Puntos: \"\"1.250\"\": se puede leer de dos maneras; con -decimal coma o -decimal punto se decide\";Ana;ana@example.com;5.5E+11;1.250\n"},
@@ -106,7 +108,7 @@ func TestSheetDates(t *testing.T) {
 	const twoWays = "!"
 	cells := []string{"05/06/1987", "06/25/1987", "25/06/1987", "06/06/1987", "1987-06-05"}
 	for _, test := range []struct {
-		order dateOrder
+		order sheet.DateOrder
 		cells []string
 		want  string
 	}{
@@ -122,7 +124,7 @@ func TestSheetDates(t *testing.T) {
 		for i, cell := range test.cells {
 			text += fmt.Sprintf("%s,c%d@example.com\n", cell, i)
 		}
-		told := s.sheetTold(t, importCustomers, text, func(im *importer) { im.dates.order = test.order })
+		told := s.sheetTold(t, importCustomers, text, func(im *importer) { im.dates.Order = test.order })
 		var got []string
 		for i, cell := range test.cells {
 			switch c := s.found(fmt.Sprintf("c%d@example.com", i)); {
@@ -164,7 +166,7 @@ func TestSheetDateColumns(t *testing.T) {
 	if got := s.sheetTold(t, importSales, sales, nil); !strings.HasPrefix(got, "2 rows, 1 new\nline,reason,Folio,Fecha,Correo,Total\n2,\"Fecha: \"\"01/02/2026 10:00\"\": se puede") {
 		t.Error(got)
 	}
-	if got := s.sheetTold(t, importSales, sales, func(im *importer) { im.dates.order = orderMonthDay }); got != "2 rows, 1 new" {
+	if got := s.sheetTold(t, importSales, sales, func(im *importer) { im.dates.Order = sheet.MonthDay }); got != "2 rows, 1 new" {
 		t.Error(got)
 	}
 }
@@ -201,7 +203,7 @@ func TestSheetFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = withSeeker(r, func(file io.ReadSeeker) error {
-		in := sheet{headings: known, encoding: encodingMacintosh}
+		in := importSheet{headings: known, encoding: sheet.Macintosh}
 		rows, err := in.rows(file)
 		if err != nil {
 			return err
@@ -241,7 +243,7 @@ func BenchmarkSheet(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		s := sheet{headings: known}
+		s := importSheet{headings: known}
 		in, err := s.rows(strings.NewReader(text.String()))
 		if err != nil {
 			b.Fatal(err)
@@ -424,5 +426,118 @@ func TestSheetTimes(t *testing.T) {
 	}
 	if told := s.sheetTold(t, importSales, "ticket,fecha,hora,correo,total\nF,2025-11-23,25h,ana@example.com,10\n", nil); !strings.Contains(told, `hora: ""25h"": debe ser una hora, como 9:30`) {
 		t.Error(told)
+	}
+}
+
+// TestEncodings imports one name in each encoding, with and without a byte order mark.
+func TestEncodings(t *testing.T) {
+	skipRace(t)
+	t.Parallel()
+	const text = "correo;nombre\nana@example.com;Ñandú €\n"
+	units := func(mark string, first, second int) string {
+		out := []byte(mark)
+		for _, r := range text {
+			pair := [2]byte{}
+			pair[first], pair[second] = byte(r), byte(r>>8)
+			out = append(out, pair[:]...)
+		}
+		return string(out)
+	}
+	ansi := strings.NewReplacer("Ñ", "\xd1", "ú", "\xfa", "€", "\x80").Replace(text)
+	for name, file := range map[string]string{
+		"UTF-8": text, "UTF-8 with a mark": sheet.MarkUTF8 + text, "Windows-1252": ansi,
+		"UTF-16LE": units("\xff\xfe", 0, 1), "UTF-16BE": units("\xfe\xff", 1, 0),
+		"UTF-16LE without a mark": units("", 0, 1), "UTF-16BE without a mark": units("", 1, 0),
+		"sep=": "sep=;\r\n" + text,
+		// The encoding shows only far beyond what is looked at first.
+		"Windows-1252, late": strings.Replace(ansi, "\n", "\n"+strings.Repeat("x@example.com;"+strings.Repeat("a", 90)+"\n", 1<<20/100), 1),
+	} {
+		s := newShop(t, setup{})
+		im := s.importer(t, importCustomers)
+		s.ok(im.run(strings.NewReader(file)))
+		if c := s.byEmail("ana"); c.FirstName != "Ñandú €" {
+			t.Errorf("%s: %q, %+v", name, c.FirstName, im.report)
+		}
+	}
+	// One broken character in a file of UTF-8 spoils its row only.
+	s := newShop(t, setup{})
+	if got := s.importCSV(t, "correo,nombre\nana@example.com,Núñez\nbeto@example.com,N\xfa\xf1ez é é é\n"); got != "1 new, 0 known, 1 wrong; 3 no es UTF-8 válido" {
+		t.Error(got)
+	}
+	if got := s.sheetTold(t, importCustomers, sheet.MarkUTF8+text, func(im *importer) { im.encoding = sheet.Windows1252 }); got != "el archivo tiene la marca de utf-8, y -encoding dice windows-1252" {
+		t.Error(got)
+	}
+	// A byte that Windows-1252 has not is told.
+	for _, b := range []string{"\x81", "\x8d", "\x8f", "\x90", "\x9d"} {
+		got := s.sheetTold(t, importCustomers, "correo,nombre\nana@example.com,Ana "+b+"\n", func(im *importer) { im.encoding = sheet.Windows1252 })
+		if !strings.HasPrefix(got, "1 rows, 0 new\nline,reason,correo,nombre\n2,tiene un carácter que no se puede leer,") {
+			t.Errorf("%q: %s", b, got)
+		}
+	}
+}
+
+// TestYearlessImport: birthdays of sheets come in, those that are no day are told, and what is
+// exported comes in again as it was.
+func TestYearlessImport(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	got := s.importCSV(t, "nombre,correo,cumpleaños\nAna,ana@example.com,14/05\nEva,eva@example.com,02-29\nIvo,ivo@example.com,--12-31\n"+
+		"Uma,uma@example.com,02-30\nLeo,leo@example.com,--13-01\nTeo,teo@example.com,31/04\n")
+	const fault = `: debe ser una fecha con el año de cuatro cifras, como 1990-05-14 o 14/05/1990, o sin año, como 05-14 o 14/05 (con -dates mdy, 05/14/1990 o 05/14)`
+	same(t, "the import", got, `3 new, 0 known, 3 wrong; 5 cumpleaños: "02-30"`+fault+`; 6 cumpleaños: "--13-01"`+fault+`; 7 cumpleaños: "31/04"`+fault)
+	got = s.importCSV(t, "nombre,correo,cumpleaños\nZoe,zoe@example.com,12/31\nPía,pia@example.com,04/05\n")
+	same(t, "of two readings", got, `1 new, 0 known, 1 wrong; 3 cumpleaños: "04/05": `+sheetTexts[sheet.ErrDate])
+	for name, want := range map[string]birthDate{"ana": 514, "eva": 229, "ivo": 1231, "zoe": 1231} {
+		if got := s.byEmail(name).BirthDate; got != want {
+			t.Errorf("%s was born %s, want %s", name, got, want)
+		}
+	}
+	s.verified()
+	from := newOpenTill(t)
+	from.ok("import customers " + from.file("c.csv", "correo,cumpleaños\nana@example.com,14/05\neva@example.com,29/02/1992\n"))
+	for _, flags := range []string{"", " -raw"} {
+		text, to := from.ok("export customers"+flags), newOpenTill(t)
+		to.ok("import customers" + flags + " " + to.file("c.csv", text))
+		if again := to.ok("export customers" + flags); again != text || !strings.Contains(text, "--05-14") {
+			t.Errorf("%s: %s\nwant %s", flags, again, text)
+		}
+	}
+}
+
+// TestLostDigits: a phone that a spreadsheet took for a number has lost digits.
+func TestLostDigits(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	got := s.importCSV(t, "teléfono;nombre\n5,25512E+11;Ana\n5.25512E+11;Ana\n5512345678;Ana\n")
+	const fault = `: "%s": la hoja de cálculo perdió cifras`
+	for _, cell := range []string{"5,25512E+11", "5.25512E+11"} {
+		if !strings.Contains(got, "teléfono"+fmt.Sprintf(fault, cell)) {
+			t.Errorf("%s in %s", cell, got)
+		}
+	}
+	if !strings.HasPrefix(got, "1 new, 0 known, 2 wrong") {
+		t.Error(got)
+	}
+}
+
+// TestImportTwoWays: a number that may be read in two ways spoils its row, and the whole
+// sale if the row is one of its items.
+func TestImportTwoWays(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	s.customer("ana")
+	const sales = "folio;fecha;correo;tipo;total;producto;cantidad;precio\n" +
+		"A;23/11/2025 10:00;ana@example.com;Compra;20,5;X;1,250;10\nA;23/11/2025 10:01;ana@example.com;;20,5;Y;1.250;8\nB;23/11/2025 11:00;ana@example.com;Venta;1.250,00;X;1;1250\n" +
+		"B;24/11/2025 11:00;ana@example.com;Devolución;250;X;1;250\n"
+	im := s.importer(t, importSales)
+	s.ok(im.run(strings.NewReader(sales)))
+	if r := im.report; r.Added != 2 || r.Wrong != 1 {
+		t.Errorf("%+v", r)
+	}
+	want := "line;reason;folio;fecha;correo;tipo;total;producto;cantidad;precio\n"
+	const reason = `;"fila 3, cantidad: ""1.250"": se puede leer de dos maneras; con -decimal coma o -decimal punto se decide";`
+	want += "2" + reason + "A;23/11/2025 10:00;ana@example.com;Compra;20,5;X;1,250;10\n3" + reason + "A;23/11/2025 10:01;ana@example.com;;20,5;Y;1.250;8\n"
+	if d := cmp.Diff(want, string(readFile(t, im.report.Errors))); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
 	}
 }

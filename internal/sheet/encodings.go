@@ -1,9 +1,11 @@
-package main
+package sheet
 
 import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"io"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -16,35 +18,53 @@ const ( // byte order marks
 	markUTF16BE = "\xfe\xff"
 )
 
-// A decodedFile is the text of a file in UTF-8, without a byte order mark.
-type decodedFile struct {
-	*bufio.Reader
-	encoding encoding // of the file
-	plain    bool     // the file itself is UTF-8 without a mark
+// MarkUTF8 is the byte order mark by which a spreadsheet recognizes UTF-8. CSV that is
+// written for one begins with it.
+const MarkUTF8 = "\xef\xbb\xbf"
+
+// What is no text of a spreadsheet.
+var (
+	ErrOpenDocument = errors.New("the file is a workbook of LibreOffice")
+	ErrWorkbook     = errors.New("the file is a workbook of Excel")
+	ErrMarkup       = errors.New("the file is a web page or XML")
+)
+
+// A MarkError says that a file's byte order mark is not of the encoding that was named.
+type MarkError struct{ Marked, Named Encoding }
+
+func (e *MarkError) Error() string {
+	return fmt.Sprintf("the file has the mark of %s and is said to be in %s", e.Marked, e.Named)
 }
 
-// newDecodedFile reads a file from its beginning. A byte order mark names the encoding.
+// A Text is the text of a file in UTF-8, without a byte order mark.
+type Text struct {
+	*bufio.Reader
+	Encoding Encoding // of the file
+	Plain    bool     // the file itself is UTF-8 without a mark
+}
+
+// Decode reads a file from its beginning. A byte order mark names the encoding.
 // Without one it is e or, if that is unknown, found out by reading the file to its end.
-func newDecodedFile(r io.ReadSeeker, e encoding) (*decodedFile, error) {
+func Decode(r io.ReadSeeker, e Encoding) (*Text, error) {
 	start, err := startOf(r)
 	if err != nil {
 		return nil, err
 	}
-	mark, marked := "", encodingUnknown
+	mark, marked := "", Unknown
 	switch {
-	case bytes.HasPrefix(start, []byte(markUTF8)):
-		mark, marked = markUTF8, encodingUTF8
+	case bytes.HasPrefix(start, []byte(MarkUTF8)):
+		mark, marked = MarkUTF8, UTF8
 	case bytes.HasPrefix(start, []byte(markUTF16LE)):
-		mark, marked = markUTF16LE, encodingUTF16LE
+		mark, marked = markUTF16LE, UTF16LE
 	case bytes.HasPrefix(start, []byte(markUTF16BE)):
-		mark, marked = markUTF16BE, encodingUTF16BE
+		mark, marked = markUTF16BE, UTF16BE
 	}
 	switch {
-	case marked != encodingUnknown && e != encodingUnknown && e.String() != marked.String():
-		return nil, adminErrorf("el archivo tiene la marca de %s, y -encoding dice %s", marked, e)
-	case marked != encodingUnknown:
+	case marked != Unknown && e != Unknown && e.String() != marked.String():
+		return nil, &MarkError{marked, e}
+	case marked != Unknown:
 		e = marked
-	case e == encodingUnknown || e == encodingUTF16LE:
+	case e == Unknown || e == UTF16LE:
 		if e, err = encodingOf(r, e); err != nil {
 			return nil, err
 		}
@@ -53,10 +73,10 @@ func newDecodedFile(r io.ReadSeeker, e encoding) (*decodedFile, error) {
 		return nil, err
 	}
 	in := bufio.NewReaderSize(r, chunkLength)
-	if e != encodingUTF8 {
+	if e != UTF8 {
 		in = bufio.NewReader(&decoder{in: in, encoding: e})
 	}
-	return &decodedFile{in, e, e == encodingUTF8 && mark == ""}, nil
+	return &Text{in, e, e == UTF8 && mark == ""}, nil
 }
 
 // startOf returns the first bytes of a file, which tell a workbook from a text.
@@ -72,37 +92,37 @@ func startOf(r io.ReadSeeker) ([]byte, error) {
 	start = start[:n]
 	switch {
 	case bytes.HasPrefix(start, []byte("PK\x03\x04")) && bytes.Contains(start, []byte("opendocument")):
-		return nil, adminErrorf("es un libro de LibreOffice: guárdalo como CSV")
+		return nil, ErrOpenDocument
 	case bytes.HasPrefix(start, []byte("PK\x03\x04")), bytes.HasPrefix(start, []byte("\xd0\xcf\x11\xe0")):
-		return nil, adminErrorf("es un libro de Excel: guárdalo como CSV")
-	case bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(start, []byte(markUTF8)), " \t\r\n"), []byte("<")): // some programs call it .xls
-		return nil, adminErrorf("es una página web o XML: ábrelo en la hoja de cálculo y guárdalo como CSV")
+		return nil, ErrWorkbook
+	case bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(start, []byte(MarkUTF8)), " \t\r\n"), []byte("<")): // some programs call it .xls
+		return nil, ErrMarkup
 	}
 	return start, nil
 }
 
-// encodingOf finds out the encoding of a file without a mark. For UTF-16, named by the
-// command line, it finds out the order of bytes.
-func encodingOf(r io.ReadSeeker, named encoding) (encoding, error) {
+// encodingOf finds out the encoding of a file without a mark. For UTF-16, named by a
+// user, it finds out the order of bytes.
+func encodingOf(r io.ReadSeeker, named Encoding) (Encoding, error) {
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
-		return encodingUnknown, err
+		return Unknown, err
 	}
 	s, err := spellingOf(r)
 	if err != nil {
-		return encodingUnknown, err
+		return Unknown, err
 	}
 	e := s.encoding()
-	if named == encodingUTF16LE {
-		if e == encodingUTF16BE {
+	if named == UTF16LE {
+		if e == UTF16BE {
 			return e, nil
 		}
 		return named, nil
 	}
-	if e != encodingWindows1252 {
+	if e != Windows1252 {
 		return e, nil
 	}
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
-		return encodingUnknown, err
+		return Unknown, err
 	}
 	return e, checkWindows1252(r)
 }
@@ -111,7 +131,7 @@ func encodingOf(r io.ReadSeeker, named encoding) (encoding, error) {
 // the replacement character.
 type decoder struct {
 	in       *bufio.Reader
-	encoding encoding
+	encoding Encoding
 	room     []byte // backs out
 	out      []byte // decoded and not yet read
 	ahead    uint16 // a unit of UTF-16 to be read again, if it is not 0
@@ -138,7 +158,7 @@ func (d *decoder) Read(p []byte) (int, error) {
 }
 
 func (d *decoder) next() (rune, error) {
-	if d.encoding >= encodingWindows1252 {
+	if d.encoding >= Windows1252 {
 		b, err := d.in.ReadByte()
 		return d.encoding.rune(b), err
 	}
@@ -172,7 +192,7 @@ func (d *decoder) unit() (uint16, error) {
 		return utf8.RuneError, nil
 	case err != nil:
 		return 0, err
-	case d.encoding == encodingUTF16BE:
+	case d.encoding == UTF16BE:
 		return binary.BigEndian.Uint16(pair[:]), nil
 	}
 	return binary.LittleEndian.Uint16(pair[:]), nil

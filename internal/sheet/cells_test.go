@@ -1,11 +1,8 @@
-package main
+package sheet
 
 import (
-	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestNumberCells reads numbers as they stand in files with each separator.
@@ -34,14 +31,14 @@ func TestNumberCells(t *testing.T) {
 		{"", "", "", "", "", ""},
 	} {
 		for _, as := range []struct {
-			form numberForm
+			form NumberForm
 			want string
 		}{
-			{numberForm{',', 0, ""}, test.comma}, {numberForm{';', 0, ""}, test.semicolon}, {numberForm{'\t', 0, ""}, test.tab},
-			{numberForm{';', '.', ""}, test.point}, {numberForm{',', ',', ""}, test.decimalComma},
+			{NumberForm{',', 0, ""}, test.comma}, {NumberForm{';', 0, ""}, test.semicolon}, {NumberForm{'\t', 0, ""}, test.tab},
+			{NumberForm{';', '.', ""}, test.point}, {NumberForm{',', ',', ""}, test.decimalComma},
 		} {
-			got, ok := as.form.plain(test.cell)
-			if !ok {
+			got, err := as.form.Plain(test.cell)
+			if err == ErrNumber {
 				got = twoWays
 			}
 			if got != as.want {
@@ -51,7 +48,7 @@ func TestNumberCells(t *testing.T) {
 	}
 }
 
-// TestCurrencyCells: the sign and the code of the organization's currency go off amounts, those of
+// TestCurrencyCells: the sign and the code of a file's currency go off amounts, those of
 // another one do not (contract §31).
 func TestCurrencyCells(t *testing.T) {
 	t.Parallel()
@@ -67,7 +64,7 @@ func TestCurrencyCells(t *testing.T) {
 	} {
 		want := strings.Split(test.want, "|")
 		for i, cell := range strings.Split(test.cells, "|") {
-			if got, ok := (numberForm{',', 0, test.currency}).plain(cell); !ok || got != want[i] {
+			if got, err := (NumberForm{',', 0, test.currency}).Plain(cell); err != nil || got != want[i] {
 				t.Errorf("%q in %s: %q, want %q", cell, test.currency, got, want[i])
 			}
 		}
@@ -87,7 +84,7 @@ func TestDateCells(t *testing.T) {
 		"1/11/2026 9:50 p. m. GMT": "2026-11-01T21:50:00Z", "2026-11-01 09:50:26 CEST": "2026-11-01 09:50:26 CEST",
 		"31/02/2026": "2026-02-31", // no day, and refused as such
 	} {
-		if got, ok := (dateForm{}).plain(cell); got != want || !ok {
+		if got, err := (DateForm{}).Plain(cell); got != want || err != nil {
 			t.Errorf("%q: %q, want %q", cell, got, want)
 		}
 	}
@@ -119,11 +116,11 @@ func TestYearlessCells(t *testing.T) {
 		{"14-05", "05-05", "--05-05", "--05-05", "--05-05"},
 		{"14-05", "04/05", "--05-04", "--05-04", "--04-05"},
 	} {
-		for order, want := range map[dateOrder]string{orderUnknown: test.unknown, orderDayMonth: test.dmy, orderMonthDay: test.mdy} {
-			f := dateForm{order: order}
-			f.learn("birthDate", test.others)
-			got, fault := f.birthDate(test.cell)
-			if fault != "" {
+		for order, want := range map[DateOrder]string{Unordered: test.unknown, DayMonth: test.dmy, MonthDay: test.mdy} {
+			f := DateForm{Order: order}
+			f.Learn(test.others, true)
+			got, err := f.Birthday(test.cell)
+			if err != nil {
 				got = twoWays
 			}
 			if strings.TrimSpace(got) != want {
@@ -131,74 +128,8 @@ func TestYearlessCells(t *testing.T) {
 			}
 		}
 	}
-	f := dateForm{}
-	if f.learn("createdAt", "05/14"); f.mixed {
+	f := DateForm{}
+	if f.Learn("05/14", false); f.mixed {
 		t.Error("another column's cell tells the order of dates")
-	}
-}
-
-// TestYearlessImport: birthdays of sheets come in, those that are no day are told, and what is
-// exported comes in again as it was.
-func TestYearlessImport(t *testing.T) {
-	t.Parallel()
-	s := newShop(t, setup{})
-	got := s.importCSV(t, "nombre,correo,cumpleaños\nAna,ana@example.com,14/05\nEva,eva@example.com,02-29\nIvo,ivo@example.com,--12-31\n"+
-		"Uma,uma@example.com,02-30\nLeo,leo@example.com,--13-01\nTeo,teo@example.com,31/04\n")
-	const fault = `: debe ser una fecha con el año de cuatro cifras, como 1990-05-14 o 14/05/1990, o sin año, como 05-14 o 14/05 (con -dates mdy, 05/14/1990 o 05/14)`
-	same(t, "the import", got, `3 new, 0 known, 3 wrong; 5 cumpleaños: "02-30"`+fault+`; 6 cumpleaños: "--13-01"`+fault+`; 7 cumpleaños: "31/04"`+fault)
-	got = s.importCSV(t, "nombre,correo,cumpleaños\nZoe,zoe@example.com,12/31\nPía,pia@example.com,04/05\n")
-	same(t, "of two readings", got, `1 new, 0 known, 1 wrong; 3 cumpleaños: "04/05": `+dateInTwoWays)
-	for name, want := range map[string]birthDate{"ana": 514, "eva": 229, "ivo": 1231, "zoe": 1231} {
-		if got := s.byEmail(name).BirthDate; got != want {
-			t.Errorf("%s was born %s, want %s", name, got, want)
-		}
-	}
-	s.verified()
-	from := newOpenTill(t)
-	from.ok("import customers " + from.file("c.csv", "correo,cumpleaños\nana@example.com,14/05\neva@example.com,29/02/1992\n"))
-	for _, flags := range []string{"", " -raw"} {
-		text, to := from.ok("export customers"+flags), newOpenTill(t)
-		to.ok("import customers" + flags + " " + to.file("c.csv", text))
-		if again := to.ok("export customers" + flags); again != text || !strings.Contains(text, "--05-14") {
-			t.Errorf("%s: %s\nwant %s", flags, again, text)
-		}
-	}
-}
-
-// TestLostDigits: a phone that a spreadsheet took for a number has lost digits.
-func TestLostDigits(t *testing.T) {
-	t.Parallel()
-	s := newShop(t, setup{})
-	got := s.importCSV(t, "teléfono;nombre\n5,25512E+11;Ana\n5.25512E+11;Ana\n5512345678;Ana\n")
-	const fault = `: "%s": la hoja de cálculo perdió cifras`
-	for _, cell := range []string{"5,25512E+11", "5.25512E+11"} {
-		if !strings.Contains(got, "teléfono"+fmt.Sprintf(fault, cell)) {
-			t.Errorf("%s in %s", cell, got)
-		}
-	}
-	if !strings.HasPrefix(got, "1 new, 0 known, 2 wrong") {
-		t.Error(got)
-	}
-}
-
-// TestImportTwoWays: a number that may be read in two ways spoils its row, and the whole
-// sale if the row is one of its items.
-func TestImportTwoWays(t *testing.T) {
-	t.Parallel()
-	s := newShop(t, setup{})
-	s.customer("ana")
-	const sales = "folio;fecha;correo;tipo;total;producto;cantidad;precio\n" +
-		"A;23/11/2025 10:00;ana@example.com;Compra;20,5;X;1,250;10\nA;23/11/2025 10:01;ana@example.com;;20,5;Y;1.250;8\nB;23/11/2025 11:00;ana@example.com;Venta;1.250,00;X;1;1250\n" +
-		"B;24/11/2025 11:00;ana@example.com;Devolución;250;X;1;250\n"
-	im := s.importer(t, importSales)
-	s.ok(im.run(strings.NewReader(sales)))
-	if r := im.report; r.Added != 2 || r.Wrong != 1 {
-		t.Errorf("%+v", r)
-	}
-	want := "line;reason;folio;fecha;correo;tipo;total;producto;cantidad;precio\n"
-	const reason = `;"fila 3, cantidad: ""1.250"": se puede leer de dos maneras; con -decimal coma o -decimal punto se decide";`
-	want += "2" + reason + "A;23/11/2025 10:00;ana@example.com;Compra;20,5;X;1,250;10\n3" + reason + "A;23/11/2025 10:01;ana@example.com;;20,5;Y;1.250;8\n"
-	if d := cmp.Diff(want, string(readFile(t, im.report.Errors))); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
 	}
 }

@@ -1,8 +1,9 @@
-package main
+package sheet
 
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"strings"
 	"unicode"
@@ -44,16 +45,16 @@ func (s *spelling) add(b []byte) {
 // encoding is the most likely one, Windows-1252 for all encodings of single bytes. A file
 // of UTF-8 may have a few broken characters; in one of single bytes few letters with an
 // accent look like UTF-8.
-func (s *spelling) encoding() encoding {
+func (s *spelling) encoding() Encoding {
 	switch most := s.bytes / 5; {
 	case s.zeros[1] > most:
-		return encodingUTF16LE
+		return UTF16LE
 	case s.zeros[0] > most:
-		return encodingUTF16BE
+		return UTF16BE
 	case s.invalid > s.longer:
-		return encodingWindows1252
+		return Windows1252
 	}
-	return encodingUTF8
+	return UTF8
 }
 
 // spellingOf reads a file to its end.
@@ -74,15 +75,26 @@ func spellingOf(r io.Reader) (*spelling, error) {
 // chunkLength is how much of a file is read at once.
 const chunkLength = 1 << 20
 
+// A GuessError says that a file without a mark may be in an encoding other than Windows-1252.
+type GuessError struct {
+	Encoding    Encoding
+	Word        string // of the file, in Encoding
+	Windows1252 string // the same word in Windows-1252
+}
+
+func (e *GuessError) Error() string {
+	return fmt.Sprintf("the file may be in %s, where it says %q, or in windows-1252, where it says %q", e.Encoding, e.Word, e.Windows1252)
+}
+
 // checkWindows1252 reads a file to its end. It returns an error if the words of the file
 // look better in another encoding of single bytes than in Windows-1252.
 func checkWindows1252(r io.Reader) error {
-	others := []encoding{encodingIBM850, encodingIBM437, encodingMacintosh}
+	others := []Encoding{IBM850, IBM437, Macintosh}
 	points := make([]int, len(others)) // more than in Windows-1252
 	sums := make([]int, len(others))
 	samples := make([]string, len(others)) // the first word that looks better
 	err := eachHighWord(bufio.NewReaderSize(r, chunkLength), func(word []byte) {
-		plain := likeness(encodingWindows1252.text(word), word)
+		plain := likeness(Windows1252.text(word), word)
 		for i, e := range others {
 			p := likeness(e.text(word), word)
 			points[i] += p - plain
@@ -105,8 +117,7 @@ func checkWindows1252(r io.Reader) error {
 		return nil
 	}
 	e, word := others[best], []byte(samples[best])
-	return adminErrorf("el archivo puede estar en %s, donde dice %q, o en windows-1252, donde dice %q; con -encoding %s o -encoding windows-1252 se decide",
-		e, string(e.text(word)), string(encodingWindows1252.text(word)), e)
+	return &GuessError{e, string(e.text(word)), string(Windows1252.text(word))}
 }
 
 // eachHighWord calls fn with each run of letters and bytes from 0x80 on that has one of the latter.

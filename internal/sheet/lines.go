@@ -1,4 +1,4 @@
-package main
+package sheet
 
 import (
 	"bufio"
@@ -13,34 +13,35 @@ import (
 
 // The records of a CSV file.
 
-// A csvLine is one record, which may go over several lines.
-type csvLine struct {
-	number int // of its first line
-	fields []string
-	wrong  string // why it cannot be read; "": it can. If it is no CSV, fields holds the raw line
+// A Record is one record, which may go over several lines.
+type Record struct {
+	Number int // of its first line
+	Fields []string
+	Broken bool // its quotation marks do not match: Fields holds the raw line
 }
 
-// A lineReader reads CSV so that one stray quotation mark does not swallow the
+// A Reader reads CSV so that one stray quotation mark does not swallow the
 // rest of the file. A quoted field may go on over a few lines; if it does not end
 // there, only its first line is wrong.
-type lineReader struct {
+type Reader struct {
+	Comma  rune // between fields
 	in     *bufio.Reader
-	comma  rune     // between fields
 	ahead  []string // lines read and not yet used
 	number int      // of the last line used
 }
 
-// maxFieldLines bounds the lines of one record.
-const maxFieldLines = 20
+// MaxLines bounds the lines of one record.
+const MaxLines = 20
 
 // separators are those that may stand between fields, the likeliest first.
 var separators = []rune{',', ';', '\t'}
 
-func newLineReader(in *bufio.Reader) *lineReader { return &lineReader{in: in, comma: ','} }
+// NewReader returns a Reader whose fields are separated by commas until Header finds another separator.
+func NewReader(in *bufio.Reader) *Reader { return &Reader{in: in, Comma: ','} }
 
-// header reads the first record that has a cell. Its separator is the one with which score
+// Header reads the first record that has a cell. Its separator is the one with which score
 // is highest, or else the one with the most fields. Excel may name it in a line before: sep=;
-func (l *lineReader) header(score func([]string) int) ([]string, error) {
+func (l *Reader) Header(score func([]string) int) ([]string, error) {
 	text, n, err := l.next()
 	if err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func (l *lineReader) header(score func([]string) int) ([]string, error) {
 	for {
 		fields, _ := l.likeliest(text, tried, score)
 		l.use(n)
-		if n == 0 || fields == nil || !isBlank(fields) {
+		if n == 0 || fields == nil || !IsBlank(fields) {
 			return fields, nil
 		}
 		if text, n, err = l.next(); err != nil {
@@ -66,47 +67,70 @@ func (l *lineReader) header(score func([]string) int) ([]string, error) {
 	}
 }
 
+// maxTitleLines bounds how far below the first line the header is looked for.
+const maxTitleLines = 20
+
+// HeaderBelow returns the first of the next lines whose score is above least, and its number;
+// 0 if there is none.
+func (l *Reader) HeaderBelow(least int, score func([]string) int) (number int, fields []string) {
+	for range maxTitleLines {
+		text, n, err := l.next()
+		if err != nil || n == 0 {
+			break
+		}
+		if fields, points := l.likeliest(text, separators, score); points > least {
+			return l.number + 1, fields
+		}
+		l.use(n)
+	}
+	return 0, nil
+}
+
+// Buffered is how many bytes of the text have been read and are not in a record yet, but for lines
+// that a record may go on in.
+func (l *Reader) Buffered() int { return l.in.Buffered() }
+
 // likeliest splits a record at the separator that gives the most points, and keeps that
 // one for the records that follow.
-func (l *lineReader) likeliest(text string, tried []rune, score func([]string) int) (fields []string, points int) {
+func (l *Reader) likeliest(text string, tried []rune, score func([]string) int) (fields []string, points int) {
 	most := -1
 	for _, comma := range tried {
-		try := lineReader{comma: comma}
+		try := Reader{Comma: comma}
 		list, err := try.split(text)
 		if err != nil {
 			continue
 		}
 		if n := score(list); 1000*n+len(list) > most {
-			fields, points, most, l.comma = list, n, 1000*n+len(list), comma
+			fields, points, most, l.Comma = list, n, 1000*n+len(list), comma
 		}
 	}
 	return fields, points
 }
 
-// isBlank reports whether a record has no cell.
-func isBlank(fields []string) bool {
-	return !slices.ContainsFunc(fields, func(cell string) bool { return trimBlanks(cell) != "" })
+// IsBlank reports whether a record has no cell.
+func IsBlank(fields []string) bool {
+	return !slices.ContainsFunc(fields, func(cell string) bool { return trim(cell) != "" })
 }
 
-// record reads the next record and skips blank lines before it.
-func (l *lineReader) record() (csvLine, error) {
+// Record reads the next record and skips blank lines before it.
+func (l *Reader) Record() (Record, error) {
 	text, n, err := l.next()
 	if err != nil {
-		return csvLine{}, err
+		return Record{}, err
 	}
 	first := l.number + 1
 	if n > 0 {
 		if fields, err := l.split(text); err == nil {
 			l.use(n)
-			return csvLine{number: first, fields: fields}, nil
+			return Record{Number: first, Fields: fields}, nil
 		}
 	}
 	text = strings.TrimRight(l.ahead[0], "\r\n")
 	l.use(1)
-	if fields := strings.Split(text, "\t"); l.comma == '\t' && !slices.ContainsFunc(fields, quotes) {
-		return csvLine{number: first, fields: fields}, nil // Google Sheets quotes nothing there
+	if fields := strings.Split(text, "\t"); l.Comma == '\t' && !slices.ContainsFunc(fields, quotes) {
+		return Record{Number: first, Fields: fields}, nil // Google Sheets quotes nothing there
 	}
-	return csvLine{number: first, fields: []string{text}, wrong: "no es CSV válido: hay comillas mal puestas"}, nil
+	return Record{Number: first, Fields: []string{text}, Broken: true}, nil
 }
 
 // quotes reports whether a field begins as a quoted one does.
@@ -114,7 +138,7 @@ func quotes(field string) bool { return strings.HasPrefix(field, `"`) }
 
 // next returns the text of the next record and the number of its lines, 0 if its
 // quotation marks do not match. It skips blank lines and does not use the others.
-func (l *lineReader) next() (text string, lines int, err error) {
+func (l *Reader) next() (text string, lines int, err error) {
 	for {
 		if text, err = l.peek(0); err != nil {
 			return "", 0, err
@@ -125,7 +149,7 @@ func (l *lineReader) next() (text string, lines int, err error) {
 		l.use(1)
 	}
 	record, quotes := "", 0
-	for n := range maxFieldLines {
+	for n := range MaxLines {
 		text, err := l.peek(n)
 		if err == io.EOF {
 			break
@@ -142,22 +166,22 @@ func (l *lineReader) next() (text string, lines int, err error) {
 }
 
 // split returns the fields of a record.
-func (l *lineReader) split(record string) ([]string, error) {
-	if !strings.Contains(record, `"`) && slices.Contains(separators, l.comma) {
-		return strings.Split(strings.TrimRight(record, "\r\n"), string(l.comma)), nil
+func (l *Reader) split(record string) ([]string, error) {
+	if !strings.Contains(record, `"`) && slices.Contains(separators, l.Comma) {
+		return strings.Split(strings.TrimRight(record, "\r\n"), string(l.Comma)), nil
 	}
 	fields, err := l.parse(record)
 	if err != nil {
-		if quoted := quoteTexts(record, l.comma); quoted != record {
+		if quoted := quoteTexts(record, l.Comma); quoted != record {
 			return l.parse(quoted)
 		}
 	}
 	return fields, err
 }
 
-func (l *lineReader) parse(record string) ([]string, error) {
+func (l *Reader) parse(record string) ([]string, error) {
 	in := csv.NewReader(strings.NewReader(record))
-	in.Comma = l.comma
+	in.Comma = l.Comma
 	return in.Read()
 }
 
@@ -186,7 +210,7 @@ func quoteTexts(record string, comma rune) string {
 var bareText = regexp.MustCompile(`^="[^"]*"`)
 
 // peek returns line n of those not yet used, counted from 0.
-func (l *lineReader) peek(n int) (string, error) {
+func (l *Reader) peek(n int) (string, error) {
 	for len(l.ahead) <= n {
 		text, err := l.line()
 		if err != nil {
@@ -198,7 +222,7 @@ func (l *lineReader) peek(n int) (string, error) {
 }
 
 // line reads a line with its end: LF, CRLF, or CR as Macintosh once wrote it.
-func (l *lineReader) line() (string, error) {
+func (l *Reader) line() (string, error) {
 	var line []byte
 	for {
 		if _, err := l.in.Peek(1); err != nil {
@@ -226,7 +250,7 @@ func (l *lineReader) line() (string, error) {
 	}
 }
 
-func (l *lineReader) use(n int) {
+func (l *Reader) use(n int) {
 	l.ahead = l.ahead[n:]
 	l.number += n
 }

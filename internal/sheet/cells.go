@@ -1,22 +1,23 @@
-package main
+package sheet
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
 // Cells as spreadsheets write them: numbers with a decimal comma, dates by day, month
 // and year, and texts that look like formulas.
 
-// A numberForm says how a file writes numbers.
-type numberForm struct {
-	separator rune // of the cells
-	decimal   rune // '.' or ',', where either may be meant; 0 if the command line does not say
-
-	currency string // ISO 4217, of the organization
+// A NumberForm says how a file writes numbers.
+type NumberForm struct {
+	Separator rune   // of the cells
+	Decimal   rune   // '.' or ',', where either may be meant; 0 if the user does not say
+	Currency  string // ISO 4217, of amounts
 }
 
 // currencySigns are what people write before or after amounts of a currency beside its code and the
@@ -31,10 +32,10 @@ var currencySigns = map[string][]string{
 const signs = "$€ \u00a0\u202f"
 
 // bare is an amount without the signs and the code of the currency at its ends.
-func (f numberForm) bare(amount string) string {
-	amount = strings.Trim(trimBlanks(amount), "\u00a0\u202f")
-	if f.currency != "" {
-		for _, sign := range append(currencySigns[f.currency], f.currency) {
+func (f NumberForm) bare(amount string) string {
+	amount = strings.Trim(trim(amount), "\u00a0\u202f")
+	if f.Currency != "" {
+		for _, sign := range append(currencySigns[f.Currency], f.Currency) {
 			if start := len(amount) - len(sign); start >= 0 && strings.EqualFold(amount[:len(sign)], sign) {
 				return strings.Trim(amount[len(sign):], signs)
 			} else if start >= 0 && strings.EqualFold(amount[start:], sign) {
@@ -45,11 +46,19 @@ func (f numberForm) bare(amount string) string {
 	return strings.Trim(amount, signs)
 }
 
-// plain spells a number as JSON does, without thousands separators and currency sign. A cell
-// that is no number stays as it is. ok is false if the number can be read in two ways: 1.250
-// and 1,250 may be one and a quarter, or one thousand two hundred and fifty.
-func (f numberForm) plain(cell string) (text string, ok bool) {
-	text = f.bare(cell)
+// What can be read in two ways.
+var (
+	ErrNumber = errors.New("a number can be read in two ways")
+	ErrDate   = errors.New("a date can be read in two ways, since others of the file have the month first")
+	ErrDashed = errors.New("a birthday can be read in two ways, since others of the file have the day first")
+)
+
+// Plain spells a number as JSON does, without thousands separators and currency sign. A cell
+// that is no number stays as it is. ErrNumber: 1.250 and 1,250 may be one and a quarter, or one
+// thousand two hundred and fifty.
+func (f NumberForm) Plain(cell string) (string, error) {
+	cell = strings.ReplaceAll(strings.TrimPrefix(trim(cell), "+"), "−", "-") // a minus sign is another character
+	text := f.bare(cell)
 	digits, negative := strings.CutPrefix(text, "-")
 	if negative {
 		digits = f.bare(digits)
@@ -57,11 +66,11 @@ func (f numberForm) plain(cell string) (text string, ok bool) {
 	}
 	point, comma := strings.Count(digits, "."), strings.Count(digits, ",")
 	if point+comma == 0 || !numeric.MatchString(digits) {
-		return text, true
+		return text, nil
 	}
 	decimal, ok := f.decimalOf(digits, point, comma)
 	if !ok {
-		return cell, false
+		return cell, ErrNumber
 	}
 	thousands := "."
 	if decimal == '.' {
@@ -69,7 +78,7 @@ func (f numberForm) plain(cell string) (text string, ok bool) {
 	}
 	whole, fraction, broken := strings.Cut(digits, string(decimal))
 	if strings.Contains(whole, thousands) && !grouped.MatchString(whole) {
-		return cell, true
+		return cell, nil
 	}
 	if text = strings.ReplaceAll(whole, thousands, ""); broken {
 		text += "." + fraction
@@ -77,7 +86,7 @@ func (f numberForm) plain(cell string) (text string, ok bool) {
 	if negative {
 		text = "-" + text
 	}
-	return text, true
+	return text, nil
 }
 
 var (
@@ -87,7 +96,7 @@ var (
 
 // decimalOf returns the decimal sign of a number with the given counts of points and commas. ok
 // is false if the number can be read in two ways.
-func (f numberForm) decimalOf(digits string, point, comma int) (sign rune, ok bool) {
+func (f NumberForm) decimalOf(digits string, point, comma int) (sign rune, ok bool) {
 	switch {
 	case point > 0 && comma > 0 && strings.LastIndex(digits, ".") > strings.LastIndex(digits, ","), comma > 1:
 		return '.', true
@@ -101,16 +110,13 @@ func (f numberForm) decimalOf(digits string, point, comma int) (sign rune, ok bo
 	if !grouped.MatchString(digits) || digits[0] == '0' {
 		return sign, true
 	}
-	if f.decimal != 0 {
-		return f.decimal, true
+	if f.Decimal != 0 {
+		return f.Decimal, true
 	}
 	// In a file whose cells are separated by commas the decimal sign is the point; in one with
 	// semicolons it is the comma.
-	return sign, f.separator == ',' && sign == '.' || f.separator == ';' && sign == ','
+	return sign, f.Separator == ',' && sign == '.' || f.Separator == ';' && sign == ','
 }
-
-// inTwoWays is the fault of a number that plain cannot read.
-const inTwoWays = "se puede leer de dos maneras; con -decimal coma o -decimal punto se decide"
 
 // Dates by day, month and year, or with the year first; a time may follow.
 var (
@@ -119,28 +125,29 @@ var (
 	timeOfDay = regexp.MustCompile(`^([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:[.,][0-9]+)?)?(?: ?([AaPp])\.? ?[Mm]\.?)?(?: ?(UTC|GMT|Z|[+-][0-9]{2}:?[0-9]{2}))?$`)
 )
 
-// A dateOrder says which of two numbers before a year is the month.
-type dateOrder string
+// A DateOrder says which of two numbers before a year is the month.
+type DateOrder string
 
+// The orders of dates; Unordered if the user does not say.
 const (
-	orderUnknown  dateOrder = ""
-	orderDayMonth dateOrder = "dmy"
-	orderMonthDay dateOrder = "mdy"
+	Unordered DateOrder = ""
+	DayMonth  DateOrder = "dmy"
+	MonthDay  DateOrder = "mdy"
 )
 
-// A dateForm says how a file writes dates.
-type dateForm struct {
-	order dateOrder // that the command line says
+// A DateForm says how a file writes dates.
+type DateForm struct {
+	Order DateOrder // that the user says
 	mixed bool      // some dates of the file can only have the month first
 
 	dayDashed bool // some birthdays without a year, such as 14-05, can only have the day first
 }
 
-// learn takes from a cell of a column what it tells of the file.
-func (f *dateForm) learn(column, cell string) {
+// Learn takes from a cell, of a birthday or of another date, what it tells of the file.
+func (f *DateForm) Learn(cell string, birthday bool) {
 	f.mixed = f.mixed || isMonthFirst(cell)
 	m := yearlessPattern(cell)
-	if column != "birthDate" || m == nil {
+	if !birthday || m == nil {
 		return
 	}
 	switch m[2] {
@@ -153,9 +160,9 @@ func (f *dateForm) learn(column, cell string) {
 
 // monthFirst reports whether a date that begins with these numbers has the month first. ok
 // is false if the date can be read in two ways. If nothing says otherwise, the day is first.
-func (f dateForm) monthFirst(first, second string) (yes, ok bool) {
-	if f.order != orderUnknown || !f.mixed {
-		return f.order == orderMonthDay, true
+func (f DateForm) monthFirst(first, second string) (yes, ok bool) {
+	if f.Order != Unordered || !f.mixed {
+		return f.Order == MonthDay, true
 	}
 	a, _ := strconv.Atoi(first)
 	b, _ := strconv.Atoi(second)
@@ -180,31 +187,41 @@ func datePattern(cell string) []string {
 	if len(cell) < len("1/1/2000") {
 		return nil
 	}
-	return dayFirst.FindStringSubmatch(plainBlanks(cell))
+	return dayFirst.FindStringSubmatch(PlainBlanks(cell))
 }
 
-// plainBlanks replaces blanks that do not break a line by plain ones.
-func plainBlanks(cell string) string { return trimBlanks(unbroken.Replace(cell)) }
+// PlainBlanks trims a cell and replaces blanks that do not break a line by plain ones.
+func PlainBlanks(cell string) string { return trim(unbroken.Replace(cell)) }
+
+// trim drops white space from both ends of a text. Control characters other than newline and
+// tab stay: they are for the caller to refuse.
+func trim(text string) string {
+	return strings.TrimFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) && (r == '\n' || r == '\t' || !unicode.IsControl(r))
+	})
+}
 
 var unbroken = strings.NewReplacer("\u00a0", " ", "\u202f", " ")
 
-// dateInTwoWays is the fault of a date that plain cannot read.
-const dateInTwoWays = "se puede leer de dos maneras, porque otras fechas del archivo llevan primero el mes; con -dates dmy o -dates mdy se decide"
-
-// plain spells a date of a spreadsheet as ISO 8601. A cell that is no such date stays as it
-// is. A time of midnight is dropped: a spreadsheet adds it to a bare date. ok is false if the
-// date can be read in two ways.
-func (f dateForm) plain(cell string) (text string, ok bool) {
-	text = plainBlanks(cell)
+// Plain spells a date of a spreadsheet as ISO 8601. A cell that is no such date stays as it
+// is. A time of midnight is dropped: a spreadsheet adds it to a bare date. ErrDate comes with
+// one of two readings.
+func (f DateForm) Plain(cell string) (string, error) {
+	text := PlainBlanks(cell)
 	m := datePattern(text)
 	if m == nil {
-		return isoDate(cell, yearFirst.FindStringSubmatch(text)), true
+		return isoDate(cell, yearFirst.FindStringSubmatch(text)), nil
 	}
+	month, dayOfMonth := m[2], m[1]
 	monthFirst, ok := f.monthFirst(m[1], m[2])
 	if monthFirst {
-		return isoDate(cell, []string{"", m[3], m[1], m[2], m[4]}), ok
+		month, dayOfMonth = m[1], m[2]
 	}
-	return isoDate(cell, []string{"", m[3], m[2], m[1], m[4]}), ok
+	text = isoDate(cell, []string{"", m[3], month, dayOfMonth, m[4]})
+	if !ok {
+		return text, ErrDate
+	}
+	return text, nil
 }
 
 // yearless matches a birthday without a year: 14/05, or 05-14. With a point it could be a number.
@@ -212,41 +229,40 @@ var yearless = regexp.MustCompile(`^([0-9]{1,2})([/-])([0-9]{1,2})$`)
 
 // yearlessPattern returns the parts of a cell that yearless matches, or nil.
 func yearlessPattern(cell string) []string {
-	if cell = plainBlanks(cell); len(cell) > len("05-14") {
+	if cell = PlainBlanks(cell); len(cell) > len("05-14") {
 		return nil
 	}
 	return yearless.FindStringSubmatch(cell)
 }
 
-// dashedInTwoWays is the fault of a birthday that birthDate cannot read.
-const dashedInTwoWays = "se puede leer de dos maneras, porque otros cumpleaños del archivo llevan primero el día; con -dates dmy o -dates mdy se decide"
-
-// birthDate is plain for a date of birth, whose year may be missing. 14/05 has the order of the
-// file's dates. 05-14 is as in ISO 8601, with the month first, unless the command line says another
-// order or that cannot be; if it cannot be in other cells, one that has two readings is a fault.
-func (f dateForm) birthDate(cell string) (text, fault string) {
+// Birthday is Plain for a date of birth, whose year may be missing and then is "--". 14/05 has the
+// order of the file's dates. 05-14 is as in ISO 8601, with the month first, unless the user says
+// another order or that cannot be; if it cannot be in other cells, one that has two readings is
+// ErrDashed.
+func (f DateForm) Birthday(cell string) (string, error) {
 	m := yearlessPattern(cell)
 	if m == nil {
-		if text, ok := f.plain(cell); ok {
-			return text, ""
+		text, err := f.Plain(cell)
+		if err != nil {
+			return cell, err
 		}
-		return cell, dateInTwoWays
+		return text, nil
 	}
 	first, second := m[1], m[3]
 	monthFirst, ok := f.monthFirst(first, second)
-	fault = dateInTwoWays
-	if m[2] == "-" && f.order == orderUnknown {
+	err := ErrDate
+	if m[2] == "-" && f.Order == Unordered {
 		dayFirst := onlyMonthFirst(second, first)
 		monthFirst, ok = !dayFirst, dayFirst || !f.dayDashed || onlyMonthFirst(first, second) || first == second
-		fault = dashedInTwoWays
+		err = ErrDashed
 	}
 	if ok {
-		fault = ""
+		err = nil
 	}
 	if !monthFirst {
 		first, second = second, first
 	}
-	return noYear + twoDigits(first) + "-" + twoDigits(second), fault
+	return "--" + twoDigits(first) + "-" + twoDigits(second), err
 }
 
 // twoDigits is a number of one or two digits with a zero before it if it has but one.
@@ -284,13 +300,21 @@ func isoDate(cell string, m []string) string {
 	return fmt.Sprintf("%sT%02d:%s:%s%s", date, hour, m[2], m[3], zone)
 }
 
+// IsTime reports whether a cell is a time of day, such as 9:30, 21:30 or 9:30 p. m.
+func IsTime(cell string) bool { return timeOfDay.MatchString(PlainBlanks(cell)) }
+
+// WithTime adds a time of day to a date of ISO 8601; date if there is no such time.
+func WithTime(date, clock string) string {
+	return isoDate(date, yearFirst.FindStringSubmatch(date+" "+PlainBlanks(clock)))
+}
+
+// HasLostDigits reports whether a cell is a long number whose last digits a spreadsheet lost.
+func HasLostDigits(cell string) bool { return powerOfTen.MatchString(trim(cell)) }
+
 // powerOfTen matches a long number of which a spreadsheet kept only the first digits.
 var powerOfTen = regexp.MustCompile(`^[0-9]([.,][0-9]+)?[Ee]\+[0-9]+$`)
 
-// lostDigits is the fault of a phone or customer number whose last digits a spreadsheet lost.
-const lostDigits = "la hoja de cálculo perdió cifras; la columna debe tener formato de texto"
-
-// A customer's name may be a formula, which a spreadsheet runs when it opens the
+// A person's name may be a formula, which a spreadsheet runs when it opens the
 // file. The formula may send the rest of the sheet elsewhere, or start a program. So an
 // export puts an apostrophe before such a cell, which marks it as text, and an import
 // takes it away. A cell that has apostrophes before the formula gets one more, so that
@@ -300,10 +324,10 @@ const lostDigits = "la hoja de cálculo perdió cifras; la columna debe tener fo
 // but is no formula.
 var plainNumber = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?$`)
 
-// isFormula reports whether a spreadsheet may run a cell, or would without the
+// IsFormula reports whether a spreadsheet may run a cell, or would without the
 // apostrophes before it. The last four characters of its list are wide forms of the
 // first four.
-func isFormula(cell string) bool {
+func IsFormula(cell string) bool {
 	cell = strings.TrimLeft(cell, "'")
 	if strings.HasPrefix(cell, "\t") || strings.HasPrefix(cell, "\r") || strings.HasPrefix(cell, "\n") {
 		return true
@@ -312,10 +336,6 @@ func isFormula(cell string) bool {
 	first, _ := utf8.DecodeRuneInString(cell)
 	return strings.ContainsRune("=+-@＝＋－＠", first) && !plainNumber.MatchString(cell)
 }
-
-// markUTF8 is the byte order mark by which a spreadsheet recognizes UTF-8. CSV that is
-// written for one begins with it.
-const markUTF8 = "\xef\xbb\xbf"
 
 // notANumber matches digits that a spreadsheet would change by taking them for a number: it makes
 // 12 of 0012, drops the + of a phone, and keeps only the first digits of a long number.
@@ -326,10 +346,10 @@ var notANumber = regexp.MustCompile(`^(0[0-9]+|\+[0-9]+|[0-9]{12,})$`)
 var markedText = regexp.MustCompile(`^'+[+(-]?[0-9][0-9 ()./:+-]*$`)
 
 // isMarked reports whether the first apostrophe of a cell only marks it as text.
-func isMarked(cell string) bool { return isFormula(cell) || markedText.MatchString(cell) }
+func isMarked(cell string) bool { return IsFormula(cell) || markedText.MatchString(cell) }
 
-// guardCells marks as text the cells of a row that a spreadsheet would run or change.
-func guardCells(row []string) {
+// Guard marks as text the cells of a row that a spreadsheet would run or change.
+func Guard(row []string) {
 	for i, cell := range row {
 		if isMarked(cell) {
 			row[i] = "'" + cell
@@ -343,8 +363,8 @@ func guardCells(row []string) {
 // a spreadsheet keeps the zeros.
 var textFormula = regexp.MustCompile(`^="([^"]*)"$`)
 
-// unguardCells takes away what guardCells adds, and the like of it that others have put there.
-func unguardCells(row []string) {
+// Unguard takes away what Guard adds, and the like of it that others have put there.
+func Unguard(row []string) {
 	for i, cell := range row {
 		if m := textFormula.FindStringSubmatch(cell); m != nil {
 			row[i] = m[1]
