@@ -13,14 +13,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sello/internal/chart"
 )
 
 // someFigures returns n figures that go up and down between two, the same each time.
-func someFigures(n int, low, high decimal) []decimal {
+func someFigures(n int, low, high chart.Figure) []chart.Figure {
 	random := rand.New(rand.NewPCG(3, 1))
-	list := make([]decimal, n)
+	list := make([]chart.Figure, n)
 	for i := range list {
-		list[i] = low + decimal(random.Int64N(int64(high-low+1)))/decimalOne*decimalOne
+		list[i] = low + chart.Figure(random.Int64N(int64(high-low+1)))/decimalOne*decimalOne
 	}
 	return list
 }
@@ -42,69 +44,69 @@ func moneyUnits(currency string) [3]string {
 func chartCases(t testing.TB) map[string]template.HTML {
 	mx, co := newFormat(t, "MX", "es", "MXN"), newFormat(t, "CO", "es", "COP")
 	sold := someFigures(30, 6000*decimalOne, 28000*decimalOne)
-	back, net := make([]decimal, len(sold)), make([]decimal, len(sold))
+	back, net := make([]chart.Figure, len(sold)), make([]chart.Figure, len(sold))
 	for i := range sold {
 		if i%3 == 1 {
 			back[i] = -sold[i] / 9
 		}
 		net[i] = sold[i] + back[i]
 	}
-	sales := func(n int, factor decimal) *plot {
-		scaled := func(list []decimal) []decimal {
-			list = append([]decimal{}, list[:n]...)
+	sales := func(n int, factor chart.Figure) *chart.Plot {
+		scaled := func(list []chart.Figure) []chart.Figure {
+			list = append([]chart.Figure{}, list[:n]...)
 			for i := range list {
 				list[i] *= factor
 			}
 			return list
 		}
-		return &plot{id: "ventas", title: "Ventas por día", desc: "Ventas, del 24 de octubre al 22 de noviembre.", units: moneyUnits("MXN"), labels: dayLabels(mx, n), series: []plotSeries{
-			{class: "bar", values: scaled(sold)}, {class: "bar2", values: scaled(back)}, {class: "line", values: scaled(net)},
+		return &chart.Plot{ID: "ventas", Title: "Ventas por día", Desc: "Ventas, del 24 de octubre al 22 de noviembre.", Units: moneyUnits("MXN"), Labels: dayLabels(mx, n), Series: []chart.Series{
+			{Class: "bar", Values: scaled(sold)}, {Class: "bar2", Values: scaled(back)}, {Class: "line", Values: scaled(net)},
 		}}
 	}
-	one := func(class string, whole, level bool, values ...decimal) *plot {
-		return &plot{id: "uno", title: "Clientes", desc: "Clientes.", units: [3]string{"", "miles", "millones"}, labels: dayLabels(mx, len(values)), series: []plotSeries{{class: class, values: values}}, whole: whole, level: level}
+	one := func(class string, whole, level bool, values ...chart.Figure) *chart.Plot {
+		return &chart.Plot{ID: "uno", Title: "Clientes", Desc: "Clientes.", Units: [3]string{"", "miles", "millones"}, Labels: dayLabels(mx, len(values)), Series: []chart.Series{{Class: class, Values: values}}, Whole: whole, Level: level}
 	}
 	hostile := one("bar", true, false, decimalOne)
-	hostile.id, hostile.title, hostile.desc = `"><script>`, `<script>alert('título')</script>`, "\u202eabc & \"def\""
-	hostile.labels[0], hostile.units[0] = `<b onclick="x">`, "</text>\u200f"
+	hostile.ID, hostile.Title, hostile.Desc = `"><script>`, `<script>alert('título')</script>`, "\u202eabc & \"def\""
+	hostile.Labels[0], hostile.Units[0] = `<b onclick="x">`, "</text>\u200f"
 	worst := sales(30, 1)
-	for i := range worst.series[0].values {
-		worst.series[0].values[i] = 0
-		worst.series[1].values[i] *= 8
-		worst.series[2].values[i] = worst.series[1].values[i]
+	for i := range worst.Series[0].Values {
+		worst.Series[0].Values[i] = 0
+		worst.Series[1].Values[i] *= 8
+		worst.Series[2].Values[i] = worst.Series[1].Values[i]
 	}
 	huge := sales(30, 1)
-	for _, s := range huge.series {
-		for i := range s.values {
-			s.values[i] *= 3_000_000
+	for _, s := range huge.Series {
+		for i := range s.Values {
+			s.Values[i] *= 3_000_000
 		}
 	}
-	huge.series[0].values[7] = maxDecimal
+	huge.Series[0].Values[7] = chart.Figure(maxDecimal)
 	return map[string]template.HTML{
-		"sales":        sales(30, 1).draw(mx),
-		"week":         sales(7, 1).draw(mx),
-		"one":          sales(1, 1).draw(mx),
-		"zero":         sales(30, 0).draw(mx),
-		"negative":     worst.draw(mx),
-		"huge":         huge.draw(co),
-		"one-line":     one("line", false, true, 61_240*decimalOne).draw(mx),
-		"flat-line":    one("line", false, true, someFigures(12, 500*decimalOne, 500*decimalOne)...).draw(mx),
-		"owed":         one("line", false, true, someFigures(30, 60_950*decimalOne, 62_300*decimalOne)...).draw(mx),
-		"small":        one("bar", false, false, 1, 2, 0, 3, 5, -1, 2, 9).draw(mx),
-		"hostile":      hostile.draw(mx),
-		"hostile-bars": (&barChart{`"`, "<i>", "&", []barRow{{"<script>\u202eאבג", "1 < 2", 1, 0}, {strings.Repeat("W", 100), "3", 3, 0}}}).draw(),
-		"points": (&plot{id: "puntos", title: "Puntos por semana", desc: "Puntos.", units: [3]string{"Lunas", "miles de Lunas", "millones de Lunas"}, labels: dayLabels(mx, 13), series: []plotSeries{
-			{class: "bar", values: someFigures(13, 200*decimalOne, 900*decimalOne)}, {class: "bar2", beside: true, values: someFigures(13, 10*decimalOne, 500*decimalOne)},
-		}}).draw(mx),
-		"customers": (&plot{id: "clientes", title: "Clientes", desc: "Clientes.", labels: dayLabels(mx, 30), whole: true, series: []plotSeries{
-			{class: "bar", values: someFigures(30, 0, 4*decimalOne)}, {class: "line", values: someFigures(30, 10*decimalOne, 60*decimalOne)},
-		}}).draw(mx),
-		"tiers":  (&barChart{"niveles", "Clientes por nivel", "Bronce 1,204, Plata 318, Oro 57, Fundadores 0.", []barRow{{"Bronce", "1,204", 1204, 0}, {"Plata", "318", 318, 0}, {"Oro", "57", 57, 0}, {"Fundadores", "0", 0, 0}}}).draw(),
-		"meters": (&barChart{"claves", "Solicitudes de hoy", "POS centro 4,100 de 5,000.", []barRow{{"POS centro", "4,100 de 5,000", 4100, 5000}, {"Tienda en línea", "5,000 de 5,000", 5000, 5000}, {"Una clave de nombre muy largo para este ancho", "0 de 1", 0, 1}}}).draw(),
-		"open": (&plot{id: "clientes", title: "Clientes", desc: "Clientes.", labels: dayLabels(mx, 12), whole: true, open: true, series: []plotSeries{
-			{class: "bar", values: someFigures(12, 0, 4*decimalOne)}, {class: "line", values: append(someFigures(11, 10*decimalOne, 60*decimalOne), 0)},
-		}}).draw(mx),
-		"empty": one("bar", true, false).draw(mx) + (&barChart{}).draw(),
+		"sales":        sales(30, 1).Draw(wholeFigures(mx)),
+		"week":         sales(7, 1).Draw(wholeFigures(mx)),
+		"one":          sales(1, 1).Draw(wholeFigures(mx)),
+		"zero":         sales(30, 0).Draw(wholeFigures(mx)),
+		"negative":     worst.Draw(wholeFigures(mx)),
+		"huge":         huge.Draw(wholeFigures(co)),
+		"one-line":     one("line", false, true, 61_240*decimalOne).Draw(wholeFigures(mx)),
+		"flat-line":    one("line", false, true, someFigures(12, 500*decimalOne, 500*decimalOne)...).Draw(wholeFigures(mx)),
+		"owed":         one("line", false, true, someFigures(30, 60_950*decimalOne, 62_300*decimalOne)...).Draw(wholeFigures(mx)),
+		"small":        one("bar", false, false, 1, 2, 0, 3, 5, -1, 2, 9).Draw(wholeFigures(mx)),
+		"hostile":      hostile.Draw(wholeFigures(mx)),
+		"hostile-bars": (&chart.Bars{ID: `"`, Title: "<i>", Desc: "&", Rows: []chart.Row{{Name: "<script>\u202eאבג", Figure: "1 < 2", Value: 1}, {Name: strings.Repeat("W", 100), Figure: "3", Value: 3}}}).Draw(),
+		"points": (&chart.Plot{ID: "puntos", Title: "Puntos por semana", Desc: "Puntos.", Units: [3]string{"Lunas", "miles de Lunas", "millones de Lunas"}, Labels: dayLabels(mx, 13), Series: []chart.Series{
+			{Class: "bar", Values: someFigures(13, 200*decimalOne, 900*decimalOne)}, {Class: "bar2", Beside: true, Values: someFigures(13, 10*decimalOne, 500*decimalOne)},
+		}}).Draw(wholeFigures(mx)),
+		"customers": (&chart.Plot{ID: "clientes", Title: "Clientes", Desc: "Clientes.", Labels: dayLabels(mx, 30), Whole: true, Series: []chart.Series{
+			{Class: "bar", Values: someFigures(30, 0, 4*decimalOne)}, {Class: "line", Values: someFigures(30, 10*decimalOne, 60*decimalOne)},
+		}}).Draw(wholeFigures(mx)),
+		"tiers":  (&chart.Bars{ID: "niveles", Title: "Clientes por nivel", Desc: "Bronce 1,204, Plata 318, Oro 57, Fundadores 0.", Rows: []chart.Row{{Name: "Bronce", Figure: "1,204", Value: 1204}, {Name: "Plata", Figure: "318", Value: 318}, {Name: "Oro", Figure: "57", Value: 57}, {Name: "Fundadores", Figure: "0", Value: 0}}}).Draw(),
+		"meters": (&chart.Bars{ID: "claves", Title: "Solicitudes de hoy", Desc: "POS centro 4,100 de 5,000.", Rows: []chart.Row{{Name: "POS centro", Figure: "4,100 de 5,000", Value: 4100, Limit: 5000}, {Name: "Tienda en línea", Figure: "5,000 de 5,000", Value: 5000, Limit: 5000}, {Name: "Una clave de nombre muy largo para este ancho", Figure: "0 de 1", Value: 0, Limit: 1}}}).Draw(),
+		"open": (&chart.Plot{ID: "clientes", Title: "Clientes", Desc: "Clientes.", Labels: dayLabels(mx, 12), Whole: true, Open: true, Series: []chart.Series{
+			{Class: "bar", Values: someFigures(12, 0, 4*decimalOne)}, {Class: "line", Values: append(someFigures(11, 10*decimalOne, 60*decimalOne), 0)},
+		}}).Draw(wholeFigures(mx)),
+		"empty": one("bar", true, false).Draw(wholeFigures(mx)) + (&chart.Bars{}).Draw(),
 	}
 }
 
@@ -180,39 +182,14 @@ func TestChartMarkup(t *testing.T) {
 func TestChartSize(t *testing.T) {
 	t.Parallel()
 	f := newFormat(t, "MX", "es", "MXN")
-	of := func(n int) *plot {
-		list := someFigures(n, -maxDecimal/2, maxDecimal/2)
-		return &plot{labels: dayLabels(f, n), series: []plotSeries{{class: "bar", values: list}, {class: "bar2", values: list}, {class: "line", values: list}}}
+	of := func(n int) *chart.Plot {
+		list := someFigures(n, -chart.Figure(maxDecimal)/2, chart.Figure(maxDecimal)/2)
+		return &chart.Plot{Labels: dayLabels(f, n), Series: []chart.Series{{Class: "bar", Values: list}, {Class: "bar2", Values: list}, {Class: "line", Values: list}}}
 	}
-	if got := len(of(mostPoints).draw(f)); got == 0 || got > 40_000 {
-		t.Errorf("%d bytes for %d points", got, mostPoints)
+	if got := len(of(chart.MostPoints).Draw(wholeFigures(f))); got == 0 || got > 40_000 {
+		t.Errorf("%d bytes for %d points", got, chart.MostPoints)
 	}
-	if got := of(mostPoints + 1).draw(f); got != "" {
-		t.Errorf("%d points are drawn", mostPoints+1)
-	}
-}
-
-// TestNiceAxis: an axis has all figures in it, at most 5 steps, each 1, 2 or 5 times a
-// power of ten, and none to spare.
-func TestNiceAxis(t *testing.T) {
-	t.Parallel()
-	random := rand.New(rand.NewPCG(4, 2))
-	round := regexp.MustCompile(`^(1|2|5)0*$`)
-	for range 50_000 {
-		low := decimal(random.Int64N(int64(maxDecimal)>>random.IntN(49))) * decimal(random.IntN(3)-1)
-		high := low + decimal(random.Int64N(int64(maxDecimal)>>random.IntN(49)))
-		whole := random.IntN(2) == 0
-		a := niceAxis(low, high, whole)
-		top := a.high
-		switch {
-		case a.low > low || top < high || a.tick(0) != a.low || a.tick(a.steps) != top:
-			t.Fatalf("%v to %v: axis from %v to %v", low, high, a.low, top)
-		case low-a.low >= a.step || top-high >= a.step && high > low:
-			t.Fatalf("%v to %v: axis from %v to %v by %v has room to spare", low, high, a.low, top, a.step)
-		case a.steps < 1 || a.steps > 5 || !round.MatchString(fmt.Sprint(int64(a.step))):
-			t.Fatalf("%v to %v: %d steps of %v", low, high, a.steps, a.step)
-		case whole && a.step%decimalOne != 0:
-			t.Fatalf("%v to %v: whole numbers by %v", low, high, a.step)
-		}
+	if got := of(chart.MostPoints + 1).Draw(wholeFigures(f)); got != "" {
+		t.Errorf("%d points are drawn", chart.MostPoints+1)
 	}
 }

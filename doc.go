@@ -91,14 +91,14 @@
 // to the order yet. Files that differ by build tag count as one, under the name without that
 // ending. None differs by system: what does is in a library.
 //
-// The libraries under internal/ know nothing of sello: contact (e-mail addresses and phone
-// numbers), fold (texts that a search takes for equal), tz (time zones), ordered (entries and
-// merging), parallel (tasks on several goroutines), host (what is done differently on each
-// operating system), metrics (counters, in the text format of Prometheus), qr (QR codes as
-// SVG), reference (a page from an OpenAPI document), sheet (the text of a spreadsheet: encodings,
-// records of CSV, cells), throttle (how often something is done), webhook (signed deliveries) and disk; processtest is for tests. Disk is
-// the journaled bbolt file; its doc.go says how a write is stored, and what is done behind bbolt's
-// back.
+// The libraries under internal/ know nothing of sello: chart (pictures of figures, colours that
+// can be read), contact (e-mail addresses and phone numbers), fold (texts that a search takes for
+// equal), tz (time zones), ordered (entries and merging), parallel (tasks on several goroutines),
+// host (what is done differently on each operating system), metrics (counters, in the text format
+// of Prometheus), qr (QR codes as SVG), reference (a page from an OpenAPI document), sheet (the
+// text of a spreadsheet: encodings, records of CSV, cells), throttle (how often something is done), webhook (signed deliveries) and disk;
+// processtest is for tests. Disk is the journaled bbolt file; its doc.go says how a write is
+// stored, and what is done behind bbolt's back.
 //
 // Two files could be libraries and are not. decimal.go is the vocabulary of the domain:
 // all rooms use its type, and its rounding and errors are the contract's. The limits and
@@ -394,8 +394,6 @@
 // # The panel
 //
 //	amounts.go           amounts as people type them
-//	chart.go             pictures of figures
-//	brand.go             an organization's colour, and what can be read on it
 //	panelassets.go       what pages load: stylesheet, script, colour
 //	paneladdress.go      the one address of the panel, and its cookie
 //	documenttexts.go     faults and warnings of documents, and faults of fields, in English

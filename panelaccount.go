@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"sello/internal/qr"
 )
 
 // What a member sees and changes of itself: account, password, second factor and sessions.
@@ -251,4 +253,14 @@ func (f *pageData) Languages() []choiceItem {
 
 func (f *pageData) Themes() []choiceItem {
 	return []choiceItem{{"", f.T("account.theme.device")}, {"light", f.T("account.theme.light")}, {"dark", f.T("account.theme.dark")}}
+}
+
+// qrPicture returns a QR code; "" if the text is too long for one. It fits into a card on a
+// screen 320 pixels wide.
+func qrPicture(text, label string) template.HTML {
+	code, ok := qr.Encode([]byte(text))
+	if !ok {
+		return ""
+	}
+	return template.HTML(code.SVG(label, 250))
 }

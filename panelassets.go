@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"sello/internal/chart"
 )
 
 // What pages of the panel load: a stylesheet, a script, and the colour of the organization.
@@ -58,7 +60,7 @@ func (a *panelAssets) path(name string) string { return a.paths[name] }
 // organization that has chosen none, whose colour is in panel.css.
 func brandPath(primary *string) string {
 	if primary != nil {
-		if c, ok := parseColor(strings.ToLower(strings.TrimPrefix(*primary, "#"))); ok {
+		if c, ok := chart.ParseColor(strings.ToLower(strings.TrimPrefix(*primary, "#"))); ok {
 			return panelBrandPrefix + c.String()[1:] + ".css"
 		}
 	}
@@ -70,8 +72,8 @@ func brandPath(primary *string) string {
 func (a *panelAssets) respond(h http.Header, r *http.Request) (status int, body []byte, ok bool) {
 	p := a.byPath[r.URL.Path]
 	if hex, isBrand := strings.CutPrefix(r.URL.Path, panelBrandPrefix); isBrand {
-		if c, valid := parseColor(strings.TrimSuffix(hex, ".css")); valid && strings.HasSuffix(hex, ".css") {
-			text := brandStylesheet(c)
+		if c, valid := chart.ParseColor(strings.TrimSuffix(hex, ".css")); valid && strings.HasSuffix(hex, ".css") {
+			text := chart.Stylesheet(c)
 			p = &prepared{contentType: stylesheetType, plain: representationOf(text)}
 		}
 	}

@@ -9,14 +9,15 @@ import (
 	"strings"
 	"time"
 
+	"sello/internal/chart"
 	"sello/internal/sheet"
 )
 
 // Figures of the panel: what the API's statistics say, as tiles, pictures and tables.
 
-// A chart is a figure of a page, for the template "chart". Its table has what the picture
+// A panelChart is a figure of a page, for the template "chart". Its table has what the picture
 // shows, and more.
-type chart struct {
+type panelChart struct {
 	ID      string // of the figure; begins those of its parts
 	Title   string
 	Picture template.HTML // "": there is no picture and no table, and Note says why
@@ -124,26 +125,26 @@ func (g *figures) withPaid(list []measure, paid measure) []measure {
 	return list
 }
 
-func (g *figures) sales() *chart {
+func (g *figures) sales() *panelChart {
 	return g.overTime("ventas", "figure.sales", g.currency, g.withPaid(salesFigures, amountPaid), false)
 }
 
-func (g *figures) movedPoints() *chart {
+func (g *figures) movedPoints() *panelChart {
 	return g.overTime("puntos", "figure.points", g.points, g.withPaid(pointsFigures, pointsPaid), false)
 }
 
-func (g *figures) owed() *chart {
+func (g *figures) owed() *panelChart {
 	return g.overTime("deuda", "figure.debt", g.points, owedFigures, true)
 }
 
-func (g *figures) customers() *chart {
+func (g *figures) customers() *panelChart {
 	return g.overTime("clientes", "figure.people", g.T("figure.people.unit"), customerFigures, false)
 }
 
 // overTime returns the chart of figures by period.
-func (g *figures) overTime(id, title, unit string, list []measure, level bool) *chart {
-	c := &chart{ID: id, Title: g.T(title) + " " + g.T("figure.by."+g.found.GroupBy), CSV: "/panel/estadisticas/csv/" + id + g.query}
-	p := plot{id: id, title: c.Title, units: g.units(unit), level: level, whole: id == "clientes", open: !level && dayNamed(g.found.To) >= g.today()}
+func (g *figures) overTime(id, title, unit string, list []measure, level bool) *panelChart {
+	c := &panelChart{ID: id, Title: g.T(title) + " " + g.T("figure.by."+g.found.GroupBy), CSV: "/panel/estadisticas/csv/" + id + g.query}
+	p := chart.Plot{ID: id, Title: c.Title, Units: g.units(unit), Level: level, Whole: id == "clientes", Open: !level && dayNamed(g.found.To) >= g.today()}
 	c.Table.Columns = []string{g.T("figure.period." + g.found.GroupBy)}
 	blank := true
 	for _, f := range list {
@@ -151,20 +152,20 @@ func (g *figures) overTime(id, title, unit string, list []measure, level bool) *
 		if f.class == "" {
 			continue
 		}
-		s := plotSeries{class: f.class, beside: f.beside}
+		s := chart.Series{Class: f.class, Beside: f.beside}
 		for i := range g.found.Periods {
 			v := f.value(&g.found.Periods[i])
 			if f.down {
 				v = -v
 			}
-			s.values = append(s.values, v)
+			s.Values = append(s.Values, chart.Figure(v))
 		}
-		p.series = append(p.series, s)
+		p.Series = append(p.Series, s)
 		c.Key = append(c.Key, chartKey{f.class, g.T(f.text)})
 	}
 	for i := range g.found.Periods {
 		period := &g.found.Periods[i]
-		p.labels = append(p.labels, g.periodLabel(period, false))
+		p.Labels = append(p.Labels, g.periodLabel(period, false))
 		row := []chartCell{{g.periodLabel(period, true), period.From}}
 		for _, f := range list {
 			v := f.value(period)
@@ -179,16 +180,21 @@ func (g *figures) overTime(id, title, unit string, list []measure, level bool) *
 	switch {
 	case blank:
 		c.Note, c.CSV = g.T("figure.none."+id), ""
-	case len(p.labels) > mostPoints:
+	case len(p.Labels) > chart.MostPoints:
 		c.Note = g.T("figure.many")
 	default:
-		p.desc = g.describe(list[0], p.labels)
-		if p.open {
-			p.desc += " " + g.T("figure.desc.open")
+		p.Desc = g.describe(list[0], p.Labels)
+		if p.Open {
+			p.Desc += " " + g.T("figure.desc.open")
 		}
-		c.Picture = p.draw(g.format)
+		c.Picture = p.Draw(wholeFigures(g.format))
 	}
 	return c
+}
+
+// wholeFigures spells the figures of an axis.
+func wholeFigures(f *format) func(chart.Figure) string {
+	return func(v chart.Figure) string { return f.number(decimal(v), 0) }
 }
 
 func (g *figures) write(f measure, d decimal) string {
@@ -239,10 +245,10 @@ func (g *figures) periodLabel(p *periodShape, whole bool) string {
 
 // tiers is the chart of customers by tier, now. Where several programs have tiers, each
 // is named after its program.
-func (g *figures) tiers(cfg *config) *chart {
-	c := &chart{ID: "niveles", Title: g.T("figure.tiers"), CSV: "/panel/estadisticas/csv/niveles" + g.query}
+func (g *figures) tiers(cfg *config) *panelChart {
+	c := &panelChart{ID: "niveles", Title: g.T("figure.tiers"), CSV: "/panel/estadisticas/csv/niveles" + g.query}
 	c.Table.Columns = []string{g.T("figure.tier"), g.T("figure.customers")}
-	bars := barChart{id: c.ID, title: c.Title}
+	bars := chart.Bars{ID: c.ID, Title: c.Title}
 	several := slices.ContainsFunc(g.found.Total.CustomersByTier, func(n tierCount) bool {
 		return n.LoyaltyProgramID != g.found.Total.CustomersByTier[0].LoyaltyProgramID
 	})
@@ -252,12 +258,12 @@ func (g *figures) tiers(cfg *config) *chart {
 		if several {
 			name += " · " + cfg.program(n.LoyaltyProgramID).Name
 		}
-		bars.rows = append(bars.rows, barRow{name: name, figure: figure, value: n.Customers})
+		bars.Rows = append(bars.Rows, chart.Row{Name: name, Figure: figure, Value: n.Customers})
 		c.Table.Rows = append(c.Table.Rows, []chartCell{{name, name}, {figure, count(n.Customers).String()}})
 		said = append(said, name+" "+figure)
 	}
-	bars.desc = firstFew(said)
-	if c.Picture = bars.draw(); c.Picture == "" {
+	bars.Desc = firstFew(said)
+	if c.Picture = bars.Draw(); c.Picture == "" {
 		c.Note, c.CSV = g.T("figure.none.niveles"), ""
 	}
 	return c
@@ -272,10 +278,10 @@ type keyUse struct {
 }
 
 // keys is the chart of what keys have used of their limits, now.
-func (g *figures) keys(list []keyUse) *chart {
-	c := &chart{ID: "claves", Title: g.T("figure.keys"), CSV: "/panel/estadisticas/csv/claves"}
+func (g *figures) keys(list []keyUse) *panelChart {
+	c := &panelChart{ID: "claves", Title: g.T("figure.keys"), CSV: "/panel/estadisticas/csv/claves"}
 	c.Table.Columns = []string{g.T("figure.key"), g.T("figure.used"), g.T("figure.limit")}
-	bars := barChart{id: c.ID, title: c.Title}
+	bars := chart.Bars{ID: c.ID, Title: c.Title}
 	var said []string
 	for _, k := range list {
 		if k.limit == 0 {
@@ -283,12 +289,12 @@ func (g *figures) keys(list []keyUse) *chart {
 		}
 		name, limit := g.T(k.window, k.name), uint64(k.limit)
 		text := g.T("figure.of", g.Count(k.used), g.Count(limit))
-		bars.rows = append(bars.rows, barRow{name: name, figure: text, value: k.used, limit: limit})
+		bars.Rows = append(bars.Rows, chart.Row{Name: name, Figure: text, Value: k.used, Limit: limit})
 		c.Table.Rows = append(c.Table.Rows, []chartCell{{name, name}, {g.Count(k.used), count(k.used).String()}, {g.Count(limit), count(limit).String()}})
 		said = append(said, name+": "+text)
 	}
-	bars.desc = firstFew(said)
-	if c.Picture = bars.draw(); c.Picture == "" {
+	bars.Desc = firstFew(said)
+	if c.Picture = bars.Draw(); c.Picture == "" {
 		c.Note, c.CSV = g.T("figure.none.claves"), ""
 	}
 	return c

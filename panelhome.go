@@ -24,7 +24,7 @@ type homeView struct {
 	Undo     []undoRow // requests that the member can answer
 	Today    todayView
 	Tiles    []tile
-	Charts   []*chart
+	Charts   []*panelChart
 	Lookouts []lookout
 }
 
@@ -71,7 +71,7 @@ func homePage(v *panelRequest) (any, fillFunc) {
 			paid.Path = "/panel/estadisticas#ventas"
 			view.Tiles = append(view.Tiles, paid)
 		}
-		view.Charts = []*chart{g.sales(), g.tiers(t.cfg)}
+		view.Charts = []*panelChart{g.sales(), g.tiers(t.cfg)}
 		view.Lookouts, err = v.lookouts(t)
 		return err
 	}
@@ -193,7 +193,7 @@ func (v *panelRequest) figures(t *txn, asked ...pair) (*figures, error) {
 type statisticsView struct {
 	From, To, GroupBy, Program string
 	Tiles                      []tile
-	Charts                     []*chart
+	Charts                     []*panelChart
 }
 
 func statisticsPage(v *panelRequest) (any, fillFunc) {
@@ -211,8 +211,8 @@ func statisticsPage(v *panelRequest) (any, fillFunc) {
 }
 
 // charts are those that the member may see.
-func (v *panelRequest) charts(t *txn, g *figures) ([]*chart, error) {
-	list := []*chart{g.sales(), g.movedPoints(), g.owed(), g.customers(), g.tiers(t.cfg)}
+func (v *panelRequest) charts(t *txn, g *figures) ([]*panelChart, error) {
+	list := []*panelChart{g.sales(), g.movedPoints(), g.owed(), g.customers(), g.tiers(t.cfg)}
 	if !v.may("keys:manage") || t.keys.planHasKeys() != nil {
 		return list, nil
 	}
@@ -290,10 +290,10 @@ func (f *pageData) Named(date string) string { return f.LongDay(dayNamed(date)) 
 // A chartView is a chart with the page that it is on.
 type chartView struct {
 	Page  *pageData
-	Chart *chart
+	Chart *panelChart
 }
 
-func (f *pageData) Chart(c *chart) chartView { return chartView{f, c} }
+func (f *pageData) Chart(c *panelChart) chartView { return chartView{f, c} }
 
 // What to look at.
 

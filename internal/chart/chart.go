@@ -1,40 +1,45 @@
-package main
+// Package chart draws figures as SVG, and finds the colours with which a chosen one can be read.
+package chart
 
 import (
 	"fmt"
 	"html/template"
 	"slices"
 	"strings"
-
-	"sello/internal/qr"
 )
 
-// Charts are SVG that the server draws. Colours come from classes of panel.css: bar, bar2,
+// Charts are SVG that the server draws. Colours come from classes of the page: bar, bar2,
 // line, dot, grid, axis, track, over and halo. A picture has no viewBox: it takes the width that
 // there is and keeps its height, so that its text has one size on every screen. Horizontal
 // positions are therefore in percent, and only the marks are stretched.
 //
 // This file makes template.HTML. Every text in it is escaped.
 
-// mostPoints is how many points of time a picture has at most.
-const mostPoints = 400
+// A Figure is a number in ten-thousandths.
+type Figure int64
 
-// A plot is figures over time on one axis.
-type plot struct {
-	id, title, desc string
-	units           [3]string // of the axis: as it is, in thousands, in millions
-	labels          []string  // of the points, for the axis
-	series          []plotSeries
-	whole           bool // the figures are counts: the axis has no fractions
-	level           bool // the axis may begin above zero, as for what rises and falls a little
-	open            bool // the last period is not over: the lines to it are dashed
+// one is the figure 1.
+const one = 10_000
+
+// MostPoints is how many points of time a picture has at most.
+const MostPoints = 400
+
+// A Plot is figures over time on one axis.
+type Plot struct {
+	ID, Title, Desc string
+	Units           [3]string // of the axis: as it is, in thousands, in millions
+	Labels          []string  // of the points, for the axis
+	Series          []Series
+	Whole           bool // the figures are counts: the axis has no fractions
+	Level           bool // the axis may begin above zero, as for what rises and falls a little
+	Open            bool // the last period is not over: the lines to it are dashed
 }
 
-// A plotSeries is the figures of one kind, one for each point.
-type plotSeries struct {
-	class  string // bar and bar2 are columns, line is a line
-	beside bool   // its columns stand beside those of the series before, not in their place
-	values []decimal
+// A Series is the figures of one kind, one for each point.
+type Series struct {
+	Class  string // bar and bar2 are columns, line is a line
+	Beside bool   // its columns stand beside those of the series before, not in their place
+	Values []Figure
 }
 
 // The picture of a plot, in pixels. Above the marks is the unit, below are the labels.
@@ -46,35 +51,36 @@ const (
 	leastSlots = 7  // fewer columns would be slabs
 )
 
-// draw returns the picture; "" if there are no points, or too many to tell apart.
-func (p *plot) draw(f *format) template.HTML {
-	n := len(p.labels)
-	if n == 0 || n > mostPoints {
+// Draw returns the picture; "" if there are no points, or too many to tell apart. number
+// spells the whole figures of the axis.
+func (p *Plot) Draw(number func(Figure) string) template.HTML {
+	n := len(p.Labels)
+	if n == 0 || n > MostPoints {
 		return ""
 	}
 	axis := p.axis()
 	b := &strings.Builder{}
 	b.WriteString(`<div class="plot">`)
-	axis.writeScale(b, f)
-	svgOpen(b, p.id, p.title, p.desc, plotHeight)
-	svgText(b, svgLabel{x: "0", y: 11, text: p.units[axis.thousands]})
+	axis.writeScale(b, number)
+	svgOpen(b, p.ID, p.Title, p.Desc, plotHeight)
+	svgText(b, svgLabel{x: "0", y: 11, text: p.Units[axis.thousands]})
 	axis.writeGrid(b)
 	slots := max(n, leastSlots)
 	before := (slots - n) * slotWide / 2
 	fmt.Fprintf(b, `<svg y="%d" width="100%%" height="%d" viewBox="0 0 %d %d" preserveAspectRatio="none" overflow="visible">`, plotTop, marksHigh, slots*slotWide, marksHigh)
 	columns := 1
-	for _, s := range p.series {
-		if s.beside {
+	for _, s := range p.Series {
+		if s.Beside {
 			columns++
 		}
 	}
 	column := 0
-	for _, s := range p.series {
-		if s.class == "line" {
-			s.writeLine(b, axis, before, p.open)
+	for _, s := range p.Series {
+		if s.Class == "line" {
+			s.writeLine(b, axis, before, p.Open)
 			continue
 		}
-		if s.beside {
+		if s.Beside {
 			column++
 		}
 		const gap = 1 // between columns, on either side of a point's
@@ -93,10 +99,10 @@ func (p *plot) draw(f *format) template.HTML {
 
 // writeColumns writes the columns of a series as one path. What is not zero is at least a
 // pixel high.
-func (s *plotSeries) writeColumns(b *strings.Builder, axis plotAxis, left, wide float64) {
+func (s *Series) writeColumns(b *strings.Builder, axis plotAxis, left, wide float64) {
 	zero := axis.height(0)
-	fmt.Fprintf(b, `<path class="%s" vector-effect="non-scaling-stroke" d="`, s.class)
-	for i, v := range s.values {
+	fmt.Fprintf(b, `<path class="%s" vector-effect="non-scaling-stroke" d="`, s.Class)
+	for i, v := range s.Values {
 		y := axis.height(v)
 		switch {
 		case v == 0:
@@ -114,9 +120,9 @@ func (s *plotSeries) writeColumns(b *strings.Builder, axis plotAxis, left, wide 
 
 // writeLine writes a line, and a wider one under it that parts it from columns. Its way to a last
 // point that is open is dashed.
-func (s *plotSeries) writeLine(b *strings.Builder, axis plotAxis, before int, open bool) {
-	points := make([]string, len(s.values))
-	for i, v := range s.values {
+func (s *Series) writeLine(b *strings.Builder, axis plotAxis, before int, open bool) {
+	points := make([]string, len(s.Values))
+	for i, v := range s.Values {
 		points[i] = fmt.Sprintf("%d,%s", before+i*slotWide+slotWide/2, svgNumber(axis.height(v)))
 	}
 	write := func(class, dashes string, points []string) {
@@ -125,38 +131,38 @@ func (s *plotSeries) writeLine(b *strings.Builder, axis plotAxis, before int, op
 	write("halo", "", points)
 	last := len(points) - 1
 	if !open || last == 0 {
-		write(s.class, "", points)
+		write(s.Class, "", points)
 		return
 	}
-	write(s.class, "", points[:last])
-	write(s.class, ` stroke-dasharray="3 4"`, points[last-1:])
+	write(s.Class, "", points[:last])
+	write(s.Class, ` stroke-dasharray="3 4"`, points[last-1:])
 }
 
 // writeDots marks the last point of each line, which would be unseen if it were the only
 // one.
-func (p *plot) writeDots(b *strings.Builder, axis plotAxis, x float64) {
-	for _, s := range p.series {
-		if s.class == "line" {
-			fmt.Fprintf(b, `<circle class="dot" cx="%s%%" cy="%s" r="3.5"/>`, svgNumber(x), svgNumber(plotTop+axis.height(s.values[len(s.values)-1])))
+func (p *Plot) writeDots(b *strings.Builder, axis plotAxis, x float64) {
+	for _, s := range p.Series {
+		if s.Class == "line" {
+			fmt.Fprintf(b, `<circle class="dot" cx="%s%%" cy="%s" r="3.5"/>`, svgNumber(x), svgNumber(plotTop+axis.height(s.Values[len(s.Values)-1])))
 		}
 	}
 }
 
 // writeLabels writes as many labels below the points as fit on the narrowest screen.
-func (p *plot) writeLabels(b *strings.Builder, center func(int) float64) {
+func (p *Plot) writeLabels(b *strings.Builder, center func(int) float64) {
 	const narrowest, apart = 215, 6 // pixels
 	longest := 0
-	for _, label := range p.labels {
+	for _, label := range p.Labels {
 		longest = max(longest, textWidth(label))
 	}
-	last := len(p.labels) - 1
+	last := len(p.Labels) - 1
 	labels := min(last+1, max(2, narrowest/(longest+apart)))
 	for k := range labels {
 		i := 0
 		if labels > 1 {
 			i = (k*last + (labels-1)/2) / (labels - 1)
 		}
-		label := svgLabel{x: svgNumber(center(i)) + "%", y: plotHeight - 8, anchor: "middle", text: p.labels[i]}
+		label := svgLabel{x: svgNumber(center(i)) + "%", y: plotHeight - 8, anchor: "middle", text: p.Labels[i]}
 		if last > leastSlots && i == 0 {
 			label.x, label.anchor = "0", ""
 		} else if last > leastSlots && i == last {
@@ -168,27 +174,27 @@ func (p *plot) writeLabels(b *strings.Builder, center func(int) float64) {
 
 // A plotAxis is a vertical axis with round numbers.
 type plotAxis struct {
-	low, high decimal // its ends
-	first     decimal // the lowest round number
-	step      decimal // between two round numbers
+	low, high Figure // its ends
+	first     Figure // the lowest round number
+	step      Figure // between two round numbers
 	steps     int
 	thousands int // its numbers are in units of 1000 to the power of this
 }
 
 // axis returns an axis with all figures of a plot, and with zero but for a level far above
 // it.
-func (p *plot) axis() plotAxis {
-	var low, high decimal
-	for i, s := range p.series {
-		if i == 0 && p.level {
-			low, high = slices.Min(s.values), slices.Max(s.values)
+func (p *Plot) axis() plotAxis {
+	var low, high Figure
+	for i, s := range p.Series {
+		if i == 0 && p.Level {
+			low, high = slices.Min(s.Values), slices.Max(s.Values)
 		}
-		low, high = min(low, slices.Min(s.values)), max(high, slices.Max(s.values))
+		low, high = min(low, slices.Min(s.Values)), max(high, slices.Max(s.Values))
 	}
 	if low < high/2 || low == high {
 		low, high = min(low, 0), max(high, 0)
 	}
-	a := niceAxis(low, high, p.whole)
+	a := niceAxis(low, high, p.Whole)
 	if low < 0 { // the columns end here: no room below them
 		for a.low = low; a.first < low; a.steps-- {
 			a.first += a.step
@@ -206,18 +212,18 @@ func (p *plot) axis() plotAxis {
 }
 
 // axisUnits are 1, 1000 and 1,000,000.
-var axisUnits = [3]decimal{decimalOne, 1000 * decimalOne, 1_000_000 * decimalOne}
+var axisUnits = [3]Figure{one, 1000 * one, 1_000_000 * one}
 
 // niceAxis returns the axis with the least steps of 1, 2 or 5 times a power of ten that
 // has at most 5 of them between two figures. Where both are zero, it goes to 1.
-func niceAxis(low, high decimal, whole bool) plotAxis {
+func niceAxis(low, high Figure, whole bool) plotAxis {
 	const most = 5
-	step, factors := decimal(1), [3]decimal{2, 5, 10}
+	step, factors := Figure(1), [3]Figure{2, 5, 10}
 	if low == high {
-		high, whole = high+decimalOne, true
+		high, whole = high+one, true
 	}
 	if whole {
-		step = decimalOne
+		step = one
 	}
 	for base := step; ; base *= 10 {
 		for _, factor := range factors {
@@ -231,7 +237,7 @@ func niceAxis(low, high decimal, whole bool) plotAxis {
 }
 
 // floorTo returns the greatest multiple of step that is not above d.
-func floorTo(d, step decimal) decimal {
+func floorTo(d, step Figure) Figure {
 	if rest := d % step; rest < 0 {
 		return d - rest - step
 	} else {
@@ -240,19 +246,19 @@ func floorTo(d, step decimal) decimal {
 }
 
 // height returns how far below the top of the axis a figure is, in pixels.
-func (a plotAxis) height(d decimal) float64 {
+func (a plotAxis) height(d Figure) float64 {
 	return marksHigh * float64(a.high-d) / float64(a.high-a.low)
 }
 
 // tick returns a round number of the axis.
-func (a plotAxis) tick(i int) decimal { return a.first + decimal(i)*a.step }
+func (a plotAxis) tick(i int) Figure { return a.first + Figure(i)*a.step }
 
 // writeScale writes the numbers of the axis as a picture of its own, as wide as they are.
-func (a plotAxis) writeScale(b *strings.Builder, f *format) {
+func (a plotAxis) writeScale(b *strings.Builder, number func(Figure) string) {
 	wide := 0
 	texts := make([]string, a.steps+1)
 	for i := range texts {
-		texts[i] = f.number(a.tick(i)/(axisUnits[a.thousands]/decimalOne), 0)
+		texts[i] = number(a.tick(i) / (axisUnits[a.thousands] / one))
 		wide = max(wide, textWidth(texts[i]))
 	}
 	fmt.Fprintf(b, `<svg class="scale" width="%d" height="%d" aria-hidden="true" focusable="false">`, wide, plotHeight)
@@ -275,11 +281,11 @@ func (a plotAxis) writeGrid(b *strings.Builder) {
 
 // Horizontal bars, and meters.
 
-// A barRow is a bar with its name and figure above it.
-type barRow struct {
-	name, figure string
-	value        uint64
-	limit        uint64 // the whole of a meter; 0: a bar, drawn against the longest
+// A Row is a bar with its name and figure above it.
+type Row struct {
+	Name, Figure string
+	Value        uint64
+	Limit        uint64 // the whole of a meter; 0: a bar, drawn against the longest
 }
 
 // The rows of bars, in pixels.
@@ -288,38 +294,38 @@ const (
 	barHigh    = 10
 )
 
-// A barChart is bars below each other.
-type barChart struct {
-	id, title, desc string
-	rows            []barRow
+// A Bars is bars below each other.
+type Bars struct {
+	ID, Title, Desc string
+	Rows            []Row
 }
 
-// draw returns the picture; "" without rows. Beyond mostPoints, rows are in the table only.
-func (c *barChart) draw() template.HTML {
-	if len(c.rows) == 0 {
+// Draw returns the picture; "" without rows. Beyond MostPoints, rows are in the table only.
+func (c *Bars) Draw() template.HTML {
+	if len(c.Rows) == 0 {
 		return ""
 	}
-	rows := c.rows[:min(len(c.rows), mostPoints)]
+	rows := c.Rows[:min(len(c.Rows), MostPoints)]
 	longest := uint64(1)
 	for _, row := range rows {
-		longest = max(longest, row.value)
+		longest = max(longest, row.Value)
 	}
 	b := &strings.Builder{}
 	b.WriteString(`<div class="plot">`)
-	svgOpen(b, c.id, c.title, c.desc, len(rows)*barRowHigh-barRowHigh/4)
+	svgOpen(b, c.ID, c.Title, c.Desc, len(rows)*barRowHigh-barRowHigh/4)
 	for i, row := range rows {
 		y := float64(i * barRowHigh)
-		svgText(b, svgLabel{x: "0", y: y + 12, text: shortened(row.name, 240-textWidth(row.figure))})
-		svgText(b, svgLabel{x: "100%", y: y + 12, anchor: "end", text: row.figure})
+		svgText(b, svgLabel{x: "0", y: y + 12, text: shortened(row.Name, 240-textWidth(row.Figure))})
+		svgText(b, svgLabel{x: "100%", y: y + 12, anchor: "end", text: row.Figure})
 		class, whole := "bar", longest
-		if row.limit > 0 {
-			whole = row.limit
-			if row.value >= whole {
+		if row.Limit > 0 {
+			whole = row.Limit
+			if row.Value >= whole {
 				class = "over"
 			}
 			fmt.Fprintf(b, `<rect class="track" y="%s" width="100%%" height="%d" rx="3"/>`, svgNumber(y+20), barHigh)
 		}
-		if share := min(1, float64(row.value)/float64(whole)); share > 0 {
+		if share := min(1, float64(row.Value)/float64(whole)); share > 0 {
 			fmt.Fprintf(b, `<rect class="%s" y="%s" width="%s%%" height="%d" rx="3"/>`, class, svgNumber(y+20), svgNumber(max(1, 100*share)), barHigh)
 		}
 	}
@@ -352,16 +358,6 @@ func textWidth(text string) (wide int) {
 		}
 	}
 	return wide
-}
-
-// qrPicture returns a QR code; "" if the text is too long for one. It fits into a card on a
-// screen 320 pixels wide.
-func qrPicture(text, label string) template.HTML {
-	code, ok := qr.Encode([]byte(text))
-	if !ok {
-		return ""
-	}
-	return template.HTML(code.SVG(label, 250))
 }
 
 // Markup.

@@ -1,4 +1,4 @@
-package main
+package chart
 
 import (
 	"fmt"
@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// The colour of an organization, as stylesheets of the panel use it. Text on it, and bars and
+// The colour of a brand, as a stylesheet uses it. Text on it, and bars and
 // lines in it, keep the contrast that WCAG 2.2 asks for (1.4.3: 4.5:1, 1.4.11: 3:1), whatever
 // colour was chosen.
 
-// A color is a colour of sRGB: red, green and blue.
-type color [3]uint8
+// A Color is a colour of sRGB: red, green and blue.
+type Color [3]uint8
 
 var (
-	white = color{255, 255, 255}
-	black = color{}
+	white = Color{255, 255, 255}
+	black = Color{}
 )
 
-// The backgrounds of cards in panel.css.
+// The backgrounds of cards.
 var (
 	lightCard = white
-	darkCard  = color{0x1f, 0x1d, 0x1b}
+	darkCard  = Color{0x1f, 0x1d, 0x1b}
 )
 
 const (
@@ -30,19 +30,20 @@ const (
 	graphicContrast = 3   // of bars, lines and borders of controls
 )
 
-// parseColor reads six lower-case hexadecimal digits.
-func parseColor(hex string) (c color, ok bool) {
+// ParseColor reads six lower-case hexadecimal digits.
+func ParseColor(hex string) (c Color, ok bool) {
 	if len(hex) != 6 || strings.Trim(hex, "0123456789abcdef") != "" {
 		return c, false
 	}
 	n, err := strconv.ParseUint(hex, 16, 32)
-	return color{uint8(n >> 16), uint8(n >> 8), uint8(n)}, err == nil
+	return Color{uint8(n >> 16), uint8(n >> 8), uint8(n)}, err == nil
 }
 
-func (c color) String() string { return fmt.Sprintf("#%02x%02x%02x", c[0], c[1], c[2]) }
+// String is c as stylesheets write it.
+func (c Color) String() string { return fmt.Sprintf("#%02x%02x%02x", c[0], c[1], c[2]) }
 
 // luminance is the relative luminance of WCAG 2.2: 0 for black, 1 for white.
-func (c color) luminance() float64 {
+func (c Color) luminance() float64 {
 	var linear [3]float64
 	for i, v := range c {
 		s := float64(v) / 255
@@ -56,13 +57,13 @@ func (c color) luminance() float64 {
 }
 
 // contrast is the contrast ratio of WCAG 2.2: from 1, the same luminance, to 21.
-func contrast(a, b color) float64 {
+func contrast(a, b Color) float64 {
 	x, y := a.luminance(), b.luminance()
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
 
 // mix returns c with parts of 32 of another colour.
-func (c color) mix(other color, parts int) color {
+func (c Color) mix(other Color, parts int) Color {
 	for i := range c {
 		c[i] = uint8((int(c[i])*(32-parts) + int(other[i])*parts + 16) / 32)
 	}
@@ -71,7 +72,7 @@ func (c color) mix(other color, parts int) color {
 
 // seenOn returns c as much lighter or darker, in steps of 1/64, as gives it a contrast with a
 // background. Its hue and saturation stay.
-func (c color) seenOn(background color, step int, least float64) color {
+func (c Color) seenOn(background Color, step int, least float64) Color {
 	hue, saturation, lightness := c.hsl()
 	for i := 1; contrast(c, background) < least; i++ {
 		c = colorOfHSL(hue, saturation, min(max(lightness+float64(i*step)/64, 0), 1))
@@ -85,7 +86,7 @@ const (
 )
 
 // hsl returns the hue in sixths of the circle, the saturation and the lightness.
-func (c color) hsl() (hue, saturation, lightness float64) {
+func (c Color) hsl() (hue, saturation, lightness float64) {
 	r, g, b := float64(c[0])/255, float64(c[1])/255, float64(c[2])/255
 	most, least := max(r, g, b), min(r, g, b)
 	spread := most - least
@@ -104,7 +105,7 @@ func (c color) hsl() (hue, saturation, lightness float64) {
 	return hue, spread / (1 - math.Abs(2*lightness-1)), lightness
 }
 
-func colorOfHSL(hue, saturation, lightness float64) (c color) {
+func colorOfHSL(hue, saturation, lightness float64) (c Color) {
 	a := saturation * min(lightness, 1-lightness)
 	for i, shift := range [3]float64{0, 8, 4} {
 		k := math.Mod(shift+hue*2, 12)
@@ -115,7 +116,7 @@ func colorOfHSL(hue, saturation, lightness float64) (c color) {
 
 // textOn returns the colour of text on c: white where that can be read, else black, which
 // then can.
-func textOn(c color) color {
+func textOn(c Color) Color {
 	if contrast(c, white) >= textContrast {
 		return white
 	}
@@ -124,7 +125,7 @@ func textOn(c color) color {
 
 // brandRules are the custom properties of a theme in which brand is the colour of buttons and
 // bar that of bars and lines on a card.
-func brandRules(brand, bar, card color) string {
+func brandRules(brand, bar, card Color) string {
 	on := textOn(brand)
 	away := white // from the text: the button that the pointer is on can be read no worse
 	if on == white {
@@ -133,12 +134,12 @@ func brandRules(brand, bar, card color) string {
 	return fmt.Sprintf("--brand:%v;--on-brand:%v;--brand-hover:%v;--bar:%v;--tint:%v", brand, on, brand.mix(away, 4), bar, bar.mix(card, 24))
 }
 
-// brandStylesheet is the stylesheet of an organization's colour. In the dark theme buttons
+// Stylesheet is the stylesheet of a brand's colour. In the dark theme buttons
 // have the colour of bars, since a dark button on a dark card is not seen; and bars more contrast
 // than they need, since thin ones look dimmer there.
-func brandStylesheet(c color) []byte {
+func Stylesheet(c Color) []byte {
 	light := brandRules(c, c.seenOn(lightCard, darker, graphicContrast), lightCard)
 	bar := c.seenOn(darkCard, lighter, textContrast)
 	dark := brandRules(bar, bar, darkCard)
-	return []byte(":root{" + light + "}\n@media (prefers-color-scheme:dark){:root:not([data-theme=light]){" + dark + "}}\n:root[data-theme=dark]{" + dark + "}\n")
+	return []byte(":root{" + light + "}\n@media (prefers-Color-scheme:dark){:root:not([data-theme=light]){" + dark + "}}\n:root[data-theme=dark]{" + dark + "}\n")
 }
