@@ -94,27 +94,40 @@ func (s *importSheet) record(in *sheet.Reader) (csvLine, error) {
 }
 
 // sheetTexts are the errors of internal/sheet that have a text each.
-var sheetTexts = map[error]string{
-	sheet.ErrOpenDocument: "es un libro de LibreOffice: guárdalo como CSV",
-	sheet.ErrWorkbook:     "es un libro de Excel: guárdalo como CSV",
-	sheet.ErrMarkup:       "es una página web o XML: ábrelo en la hoja de cálculo y guárdalo como CSV",
-	sheet.ErrNumber:       "se puede leer de dos maneras; con -decimal coma o -decimal punto se decide",
-	sheet.ErrDate:         "se puede leer de dos maneras, porque otras fechas del archivo llevan primero el mes; con -dates dmy o -dates mdy se decide",
-	sheet.ErrDashed:       "se puede leer de dos maneras, porque otros cumpleaños del archivo llevan primero el día; con -dates dmy o -dates mdy se decide",
+var sheetTexts = []struct {
+	err  error
+	text string
+}{
+	{sheet.ErrOpenDocument, "es un libro de LibreOffice: guárdalo como CSV"},
+	{sheet.ErrWorkbook, "es un libro de Excel: guárdalo como CSV"},
+	{sheet.ErrMarkup, "es una página web o XML: ábrelo en la hoja de cálculo y guárdalo como CSV"},
+	{sheet.ErrNumber, "se puede leer de dos maneras; con -decimal coma o -decimal punto se decide"},
+	{sheet.ErrDate, "se puede leer de dos maneras, porque otras fechas del archivo llevan primero el mes; con -dates dmy o -dates mdy se decide"},
+	{sheet.ErrDashed, "se puede leer de dos maneras, porque otros cumpleaños del archivo llevan primero el día; con -dates dmy o -dates mdy se decide"},
+}
+
+// sheetText is the text of such an error; "" if it has none.
+func sheetText(err error) string {
+	for _, e := range sheetTexts {
+		if errors.Is(err, e.err) {
+			return e.text
+		}
+	}
+	return ""
 }
 
 // sheetFault tells an administrator what internal/sheet says of a file.
 func sheetFault(err error) error {
 	var mark *sheet.MarkError
 	var guess *sheet.GuessError
-	switch {
+	switch text := sheetText(err); {
 	case errors.As(err, &mark):
 		return adminErrorf("el archivo tiene la marca de %s, y -encoding dice %s", mark.Marked, mark.Named)
 	case errors.As(err, &guess):
 		return adminErrorf("el archivo puede estar en %s, donde dice %q, o en windows-1252, donde dice %q; con -encoding %s o -encoding windows-1252 se decide",
 			guess.Encoding, guess.Word, guess.Windows1252, guess.Encoding)
-	case sheetTexts[err] != "":
-		return adminErrorf("%s", sheetTexts[err])
+	case text != "":
+		return adminErrorf("%s", text)
 	}
 	return err
 }
@@ -150,7 +163,7 @@ func (r *cellReader) fail(why string) {
 // read takes what internal/sheet has read in a cell.
 func (r *cellReader) read(text string, err error) string {
 	if err != nil {
-		r.fail(sheetTexts[err])
+		r.fail(sheetText(err))
 	}
 	return text
 }

@@ -486,7 +486,7 @@ func TestYearlessImport(t *testing.T) {
 	const fault = `: debe ser una fecha con el año de cuatro cifras, como 1990-05-14 o 14/05/1990, o sin año, como 05-14 o 14/05 (con -dates mdy, 05/14/1990 o 05/14)`
 	same(t, "the import", got, `3 new, 0 known, 3 wrong; 5 cumpleaños: "02-30"`+fault+`; 6 cumpleaños: "--13-01"`+fault+`; 7 cumpleaños: "31/04"`+fault)
 	got = s.importCSV(t, "nombre,correo,cumpleaños\nZoe,zoe@example.com,12/31\nPía,pia@example.com,04/05\n")
-	same(t, "of two readings", got, `1 new, 0 known, 1 wrong; 3 cumpleaños: "04/05": `+sheetTexts[sheet.ErrDate])
+	same(t, "of two readings", got, `1 new, 0 known, 1 wrong; 3 cumpleaños: "04/05": `+sheetText(sheet.ErrDate))
 	for name, want := range map[string]birthDate{"ana": 514, "eva": 229, "ivo": 1231, "zoe": 1231} {
 		if got := s.byEmail(name).BirthDate; got != want {
 			t.Errorf("%s was born %s, want %s", name, got, want)
