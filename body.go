@@ -92,7 +92,7 @@ func (x *exchange) takeBody(req *request) ([]byte, error) {
 	if req.ContentLength > 0 {
 		length = int(req.ContentLength)
 	}
-	if x.held.body, err = x.api.bodies.take(x.context(), unitsOf(length), semaphoreWait); err != nil {
+	if x.held.body, err = x.api.bodies.Take(x.context(), unitsOf(length), semaphoreWait); err != nil {
 		return nil, err
 	}
 	b := bytes.NewBuffer(body)

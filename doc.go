@@ -42,7 +42,7 @@
 //   - the last requests of each organization, for the panel, which says so (requestlog.go);
 //   - the refused requests of each source (limits.go) and its connections (gate.go), as
 //     SECURITY.md says;
-//   - the semaphores of large requests (semaphore.go);
+//   - the semaphores of large requests (limits.go);
 //   - the tries of passwords and of codes (throttle.go) and the requests of each session of the
 //     panel in the last minute (panel.go), as SECURITY.md says;
 //   - when sessions of the panel were last seen (sessions.go), which is written every 4 minutes:
@@ -317,7 +317,7 @@
 //
 // # The way of a request
 //
-//	limits.go            limits of API keys, and of what each source may be refused
+//	limits.go            limits of API keys, of what a source may be refused, of large requests
 //	shapes.go            the shapes of answers
 //	shapes_points.go     those of movements and holds
 //	shapes_reasons.go    why a purchase earned what it did
@@ -325,7 +325,6 @@
 //	shapes_customers.go  those of customers
 //	shapes_events.go     those of events
 //	replies.go           what actions return; ETag and If-Match
-//	semaphore.go         semaphores for large requests
 //	log.go               lines of the log
 //	throttle.go          how often a password may be tried
 //	logins.go            how users log in

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"sello/internal/semaphore"
 )
 
 // api serves the public API.
@@ -25,7 +27,7 @@ type api struct {
 	unready atomic.Bool    // whether the last probe failed
 	trusted []netip.Prefix // proxies whose X-Forwarded-For is believed
 
-	reading, parsing, bodies, answers *semaphore // for large requests
+	reading, parsing, bodies, answers *semaphore.Semaphore // for large requests
 
 	log        *slog.Logger
 	lines      *lineWriter    // one log line for each request; nil: none is written
@@ -238,14 +240,14 @@ func (x *exchange) appendLogLine(b []byte, r *http.Request, ended time.Time) []b
 
 // heldUnits are the units that one request holds of each semaphore.
 type heldUnits struct {
-	work         *semaphore // of processors, of which it holds one unit; nil: none
-	body, answer int        // units
+	work         *semaphore.Semaphore // of processors, of which it holds one unit; nil: none
+	body, answer int                  // units
 }
 
 // beginWork waits for a processor's unit. endWork gives it back; calling it again does
 // nothing.
-func (x *exchange) beginWork(s *semaphore) error {
-	_, err := s.take(x.context(), 1, semaphoreWait)
+func (x *exchange) beginWork(s *semaphore.Semaphore) error {
+	_, err := s.Take(x.context(), 1, semaphoreWait)
 	if err == nil {
 		x.held.work = s
 	}
@@ -254,19 +256,19 @@ func (x *exchange) beginWork(s *semaphore) error {
 
 func (x *exchange) endWork() {
 	if x.held.work != nil {
-		x.held.work.give(1)
+		x.held.work.Give(1)
 		x.held.work = nil
 	}
 }
 
 func (x *exchange) giveBack() {
 	x.endWork()
-	x.api.bodies.give(x.held.body)
+	x.api.bodies.Give(x.held.body)
 	x.giveAnswer()
 }
 
 func (x *exchange) giveAnswer() {
-	x.api.answers.give(x.held.answer)
+	x.api.answers.Give(x.held.answer)
 	x.held.answer = 0
 }
 

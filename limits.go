@@ -3,13 +3,16 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
 
+	"sello/internal/semaphore"
 	"sello/internal/throttle"
 )
 
@@ -495,3 +498,37 @@ func (l *sourceLimits) take(source netip.Addr, now instant) (wait instant) {
 func newSourceLimits(burst, every instant) sourceLimits {
 	return sourceLimits{throttle.Buckets[netip.Addr, instant]{Burst: burst, Every: every}}
 }
+
+// Large requests are lists, statistics and POSTs with a large body. Semaphores bound what they
+// hold: semaphores of memory, so that the bytes held for many connections do not add up, and
+// semaphores of processors, so that small requests and /livez do not wait behind large ones. A
+// request that gets no units in time is answered with 503.
+
+const (
+	// Bodies up to smallBody need no units. Splitting a body into small members takes
+	// more memory than the body; maxMembers bounds that.
+	smallBody   = 4 << 10
+	largeBodies = 8 << 20 // bytes of larger bodies held at a time
+
+	// The kernel buffers this much of an answer for a slow reader.
+	smallAnswer  = 32 << 10
+	largeAnswers = 32 << 20 // bytes of larger answers held at a time
+
+	semaphoreUnit = 16 << 10        // bytes
+	semaphoreWait = 2 * time.Second // for the units of one semaphore
+	// Slow readers hold the units of answers. While a request waits for them it holds
+	// up others whose answers need none.
+	answerWait = 100 * time.Millisecond
+)
+
+// errNoRoom refuses a large request.
+var errNoRoom = fmt.Errorf("%w: no room for a large request", errUnavailable)
+
+func newSemaphore(units int) *semaphore.Semaphore { return semaphore.New(units, errNoRoom) }
+
+// processors is the size of a semaphore of processors: half of them. Reading and parsing
+// have a semaphore each, so that large reads take nothing from large writes.
+func processors() int { return max(runtime.GOMAXPROCS(0)/2, 1) }
+
+// unitsOf is how many units n bytes take.
+func unitsOf(n int) int { return (n + semaphoreUnit - 1) / semaphoreUnit }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sello/internal/contact"
+	"sello/internal/semaphore"
 )
 
 // How users log in. Passwords are hashed outside of transactions, one at a time: a flood of
@@ -19,7 +20,7 @@ import (
 // logins are the log-ins of a server.
 type logins struct {
 	engine     *engine
-	hashing    *semaphore
+	hashing    *semaphore.Semaphore
 	iterations int           // of new hashes
 	sources    loginLimits   // tries of each source
 	accounts   accountLimits // tries of passwords
@@ -75,10 +76,10 @@ func (l *logins) hash(ctx context.Context, password string) (passwordHash, error
 	salt := l.engine.seed() // as good as any randomness
 	sum := sha256.Sum256(salt[:])
 	h.Iterations, h.Salt = l.iterations, sum[:passwordSalt]
-	if _, err := l.hashing.take(ctx, 1, semaphoreWait); err != nil {
+	if _, err := l.hashing.Take(ctx, 1, semaphoreWait); err != nil {
 		return h, err
 	}
-	defer l.hashing.give(1)
+	defer l.hashing.Give(1)
 	var err error
 	h.Sum, err = h.derive(password)
 	return h, err
@@ -91,10 +92,10 @@ func (l *logins) proves(ctx context.Context, u *user, password string) (bool, er
 	if u != nil && u.Password.Iterations > 0 {
 		h = u.Password
 	}
-	if _, err := l.hashing.take(ctx, 1, semaphoreWait); err != nil {
+	if _, err := l.hashing.Take(ctx, 1, semaphoreWait); err != nil {
 		return false, err
 	}
-	defer l.hashing.give(1)
+	defer l.hashing.Give(1)
 	return h.matches(password)
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // The memory limit, which the process tries to stay within, in bytes. It has to hold
-// the store's memory, what requests hold at one time (semaphore.go), and connections, by
+// the store's memory, what requests hold at one time (limits.go), and connections, by
 // estimate 20 KiB each. If they need more, the garbage collector works harder, no more.
 //
 // The default is a quarter of the machine's memory, since the rest caches the file's

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"sello/internal/semaphore"
 )
 
 // bodyParts are the body of a 200 that may be too long for memory. next appends the next part,
@@ -22,15 +24,15 @@ type partedBody struct {
 	engine     *engine
 	org        uint32
 	now        instant
-	processors *semaphore
+	processors *semaphore.Semaphore
 }
 
 // read returns the next part.
 func (p *partedBody) read(ctx context.Context) ([]byte, error) {
-	if _, err := p.processors.take(ctx, 1, semaphoreWait); err != nil {
+	if _, err := p.processors.Take(ctx, 1, semaphoreWait); err != nil {
 		return nil, err
 	}
-	defer p.processors.give(1)
+	defer p.processors.Give(1)
 	type step struct {
 		part []byte
 		rest bodyParts

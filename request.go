@@ -336,7 +336,7 @@ func (x *exchange) readLarge(req *request, act action) (status int, body []byte,
 	defer x.endWork()
 	status, body, err = x.readSmall(req, act)
 	if len(body) > smallAnswer {
-		x.held.answer, err = x.api.answers.take(x.context(), unitsOf(len(body)), answerWait)
+		x.held.answer, err = x.api.answers.Take(x.context(), unitsOf(len(body)), answerWait)
 	}
 	return status, body, err
 }
