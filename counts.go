@@ -172,3 +172,13 @@ func causeOf(code errorCode, err error) int {
 	}
 	return causeOther
 }
+
+// knownMethod returns m if it is a standard method, and "other" for an invented one.
+func knownMethod(m string) string {
+	switch m {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodConnect, http.MethodOptions, http.MethodTrace:
+		return m
+	}
+	return "other"
+}

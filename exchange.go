@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sello/internal/logline"
 	"sello/internal/semaphore"
 )
 
@@ -30,10 +31,10 @@ type api struct {
 	reading, parsing, bodies, answers *semaphore.Semaphore // for large requests
 
 	log        *slog.Logger
-	lines      *lineWriter    // one log line for each request; nil: none is written
-	loggedFrom int            // lowest status of the requests that have a line
-	counts     *requestCounts // nil: requests are not counted
-	faults     atomic.Uint64  // requests answered with a status of 500 or more
+	lines      *logline.Writer // one log line for each request; nil: none is written
+	loggedFrom int             // lowest status of the requests that have a line
+	counts     *requestCounts  // nil: requests are not counted
+	faults     atomic.Uint64   // requests answered with a status of 500 or more
 	mux        *http.ServeMux
 
 	stopping chan struct{} // closed when the server stops: nobody waits for events any more
@@ -216,7 +217,7 @@ func (x *exchange) finish(r *http.Request) {
 	}
 	if logged {
 		var line [512]byte
-		x.api.lines.add(x.appendLogLine(line[:0], r, ended))
+		x.api.lines.Add(x.appendLogLine(line[:0], r, ended))
 	}
 }
 
@@ -344,4 +345,11 @@ func (x *exchange) write(status int, body []byte) {
 	}
 	x.ResponseWriter.WriteHeader(status)
 	x.ResponseWriter.Write(body) // fails if the client has gone, which is no error here
+}
+
+// base32 are the digits of rand.Text.
+const base32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+
+func isPrintable(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }

@@ -11,8 +11,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"sello/internal/logline"
 )
 
 // TestLogLine compares the line of a request with what slog writes.
@@ -56,56 +57,6 @@ func TestLogLine(t *testing.T) {
 	})
 }
 
-// TestLineWriter shows which lines wait, and for how long.
-func TestLineWriter(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		w := &lineWriter{out: &out}
-		want := func(reason, text string) {
-			t.Helper()
-			synctest.Wait()
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			if got := strings.ReplaceAll(out.String(), "\n", " "); got != text {
-				t.Errorf("%s: got %q, want %q", reason, got, text)
-			}
-		}
-		w.add([]byte("a\n"))
-		want("the first goes out at once", "a ")
-		w.add([]byte("b\n"))
-		w.add([]byte("c\n"))
-		time.Sleep(lineDelay - 1)
-		want("those that follow wait", "a ")
-		time.Sleep(time.Nanosecond)
-		want("not for long", "a b c ")
-		w.add([]byte("d\n"))
-		w.Write([]byte("failed\n"))
-		want("anything else takes along what waits", "a b c d failed ")
-		time.Sleep(2 * lineDelay)
-		w.add([]byte("e\n"))
-		want("after a pause", "a b c d failed e ")
-		w.add([]byte("f\n"))
-		w.flush()
-		want("flushed", "a b c d failed e f ")
-		w.add([]byte("g\n"))
-		w.close()
-		w.add([]byte("h\n"))
-		want("closed", "a b c d failed e f g h ")
-	})
-
-	var out bytes.Buffer
-	w := &lineWriter{out: &out}
-	defer w.close()
-	line := []byte(strings.Repeat("x", 1000) + "\n")
-	for range 1000 {
-		w.add(line)
-		if len(w.lines) > lineSpace {
-			t.Fatalf("%d bytes wait", len(w.lines))
-		}
-	}
-}
-
 // TestLogFlags checks which lines are written.
 func TestLogFlags(t *testing.T) {
 	t.Parallel()
@@ -114,14 +65,14 @@ func TestLogFlags(t *testing.T) {
 		status []int
 	}{{0, []int{200, 404, 503}}, {http.StatusInternalServerError, []int{503}}, {unlogged, nil}} {
 		var log strings.Builder
-		lines := &lineWriter{out: &log}
+		lines := logline.NewWriter(&log)
 		a := newAPIOf(newEngine(newMemStore(), time.Now, cryptoSeed))
 		a.lines, a.loggedFrom = lines, test.from
 		a.ServeHTTP(httptest.NewRecorder(), newRequest("GET", "/livez", "", ""))
 		a.ServeHTTP(httptest.NewRecorder(), newRequest("GET", "/nada", "", ""))
 		a.engine.store.refusing.Store(true)
 		a.ServeHTTP(httptest.NewRecorder(), newRequest("GET", "/readyz", "", ""))
-		lines.close()
+		lines.Close()
 		var got []int
 		for line := range strings.Lines(log.String()) {
 			var l struct{ Status int }

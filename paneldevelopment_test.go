@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sello/internal/disk"
+	"sello/internal/logline"
 )
 
 // A desk is a member of an organization at the panel.
@@ -187,7 +188,7 @@ func TestKeyShownOnce(t *testing.T) {
 	s.apply(setup{}.document())
 	d := newDesk(s)
 	var log bytes.Buffer
-	d.panelShop.api.log, d.panelShop.api.lines = slog.New(slog.NewJSONHandler(&log, nil)), &lineWriter{out: &log}
+	d.panelShop.api.log, d.panelShop.api.lines = slog.New(slog.NewJSONHandler(&log, nil)), logline.NewWriter(&log)
 
 	fields := []string{"name", "Caja", accessField, accessAll, expiresField, expiresNever}
 	first := d.postAs("TOKEN-of-this-form", keysPath+"/nueva", fields...)
@@ -218,7 +219,7 @@ func TestKeyShownOnce(t *testing.T) {
 			t.Errorf("a key is shown again:\n%s", all)
 		}
 	}
-	d.panelShop.api.lines.close()
+	d.panelShop.api.lines.Close()
 	keys := secrets{}
 	keys.plantKey("key", key)
 	keys.plantKey("rotated key", next)

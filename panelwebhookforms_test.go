@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"sello/internal/logline"
 	"sello/internal/webhook"
 )
 
@@ -68,7 +69,7 @@ func TestWebhookAddress(t *testing.T) {
 	t.Parallel()
 	d := newDesk(newShop(t, setup{}))
 	s, log := d.panelShop.shop, new(bytes.Buffer)
-	lines := &lineWriter{out: log}
+	lines := logline.NewWriter(log)
 	s.engine.log = slog.New(slog.NewJSONHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	d.as = roleOwner
 	served := s.served()
@@ -132,7 +133,7 @@ func TestWebhookAddress(t *testing.T) {
 		lists := changeLists.FindAllString(d.get(versionsPath+"/comparar?"+of).Body.String(), -1)
 		cut("versions "+of, strings.Join(lists, ""), host)
 	}
-	lines.close() // it writes from a goroutine of its own
+	lines.Close() // it writes from a goroutine of its own
 	cut("the log", log.String(), "/api/v1/audit")
 	s.verified()
 }

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"sello/internal/disk"
+	"sello/internal/logline"
 	"sello/internal/throttle"
 )
 
@@ -79,7 +80,7 @@ func newHotServer(b *testing.B) *hotServer {
 	k, err := a.createKey(b.Context(), keyRequest{Org: "cafe-luna", Name: "hot", RateLimit: 1e9})
 	must(err)
 	public := newAPIOf(e)
-	public.lines = &lineWriter{out: log}
+	public.lines = logline.NewWriter(log)
 	s := &hotServer{engine: e, handler: public, key: k.Key}
 	s.customer, err = write(b.Context(), e, 1, instantOf(time.Now()), func(t *txn) (id, error) {
 		c, _, err := t.customers.enrol(enrolment{FirstName: "María", LastName: "García", Email: "maria@example.com", Phone: "+525512345678"})
@@ -307,7 +308,7 @@ func BenchmarkEncodeBalance(b *testing.B) {
 
 func BenchmarkLogLine(b *testing.B) {
 	a := newAPIOf(newEngine(newMemStore(), time.Now, cryptoSeed))
-	a.lines = &lineWriter{out: io.Discard}
+	a.lines = logline.NewWriter(io.Discard)
 	x := &exchange{
 		api: a, started: time.Now(), status: 200, route: "/api/v1/points/customers/{customerId}/balance",
 		key: (id{1}).String(), organization: "cafe-luna",

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"sello/internal/logline"
 )
 
 // A readerFunc is a function that serves as an io.Reader.
@@ -67,14 +69,14 @@ func TestExpectContinue(t *testing.T) {
 func TestLogMethod(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	lines := &lineWriter{out: &log}
-	defer lines.close()
+	lines := logline.NewWriter(&log)
+	defer lines.Close()
 	a := newAPIOf(newEngine(newMemStore(), time.Now, cryptoSeed))
 	a.lines = lines
 	for _, method := range []string{"DELETE", "SECRETO"} {
 		a.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(method, "/livez", nil))
 	}
-	lines.flush()
+	lines.Flush()
 	if text := log.String(); !strings.Contains(text, `"method":"DELETE"`) || !strings.Contains(text, `"method":"other"`) || strings.Contains(text, "SECRETO") {
 		t.Error(text)
 	}

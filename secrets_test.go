@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"sello/internal/disk"
+	"sello/internal/logline"
 )
 
 // What clients send stays out of the log, and keys stay out of the store's files.
@@ -429,7 +430,7 @@ func newKeeper(t *testing.T, db string) *keeper {
 	base.apply(formSetup.document())
 	k := &keeper{formWorld: newFormWorldOn(newPanelShopOn(base)), file: store, secrets: secrets{}}
 	k.panelShop.shop.engine.log = slog.New(slog.NewJSONHandler(&k.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	k.panelShop.api.log, k.panelShop.api.lines = k.panelShop.shop.engine.log, &lineWriter{out: &k.log}
+	k.panelShop.api.log, k.panelShop.api.lines = k.panelShop.shop.engine.log, logline.NewWriter(&k.log)
 	return k
 }
 
@@ -580,7 +581,7 @@ func TestPanelSecrets(t *testing.T) {
 		}
 	}
 	k.refusedForms()
-	k.panelShop.api.lines.close()
+	k.panelShop.api.lines.Close()
 	if names := k.secrets.tells(k.log.String()); len(names) > 0 {
 		t.Errorf("the log tells %s", names)
 	}

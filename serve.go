@@ -18,6 +18,7 @@ import (
 
 	"sello/internal/disk"
 	"sello/internal/host"
+	"sello/internal/logline"
 )
 
 func serveFlags(c *invocation) {
@@ -116,8 +117,8 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *ser
 	if err != nil {
 		return err
 	}
-	lines := &lineWriter{out: c.stderr}
-	defer lines.close()
+	lines := logline.NewWriter(c.stderr)
+	defer lines.Close()
 	log := slog.New(slog.NewJSONHandler(lines, &slog.HandlerOptions{Level: c.logLevel}))
 	var pair *certificate
 	if c.tlsCert != "" {
@@ -436,7 +437,7 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 	}
 	s.background.Go(func() { s.hooks.run(background) })
 	s.background.Go(func() {
-		defer s.api.lines.flush() // also if it panics, which ends the process
+		defer s.api.lines.Flush() // also if it panics, which ends the process
 		s.api.keepHouse(background)
 	})
 	if s.file != nil {
