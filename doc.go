@@ -145,7 +145,6 @@
 //	partition.go         the parts that a database orders commits by
 //	ledger.go            hashes of movements
 //	sets.go              sets of customers' numbers
-//	pack.go              compression of stored answers
 //
 // # The domain
 //

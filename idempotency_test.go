@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
@@ -192,4 +194,47 @@ func TestTwins(t *testing.T) {
 		})
 	}
 	w.verify()
+}
+
+// TestPackedAnswers packs every transcript, and unpacks it to the same bytes.
+func TestPackedAnswers(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/golden/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, name := range files {
+		text := []byte(readText(t, name))
+		if got, err := packedWords.Unpack(packedWords.Pack(nil, text)); !bytes.Equal(got, text) || err != nil {
+			t.Errorf("%s became %.60q (%v)", name, got, err)
+		}
+	}
+}
+
+// TestPackedMembers: every member of an answer to a POST is a word, so that keeping the
+// answer costs a byte for it.
+func TestPackedMembers(t *testing.T) {
+	t.Parallel()
+	for _, shape := range []any{movementShape{}, usedLot{}, saleShape{}, saleRedemption{}, redemptionShape{}, customerDetail{}, createdBy{}, item{}, ruleShare{}, effect{}} {
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(shape)) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name != "" && len(packedWords.Pack(nil, []byte(name))) > 1 {
+				t.Errorf("%T: %s is no word", shape, name)
+			}
+		}
+	}
+}
+
+func BenchmarkPack(b *testing.B) {
+	text := []byte(`{"id":"019cd8e7-dd00-72da-bd9e-adffd988eb98","customerId":"019cadfd-8900-7627-a5a1-aa830dbcfd32",` +
+		`"loyaltyProgramId":"019cadfd-8900-7be5-98fb-5201a15efc6a","currencyId":"019cadfd-8900-7e81-b7e0-49f7831e2028","type":"Credit",` +
+		`"category":"Bonus","amount":100,"comment":null,"availableFrom":null,"expiresAt":"2027-04-01T05:59:59.999Z","balance":420,` +
+		`"transactionId":null,"redemptionId":null,"createdAt":"2026-03-10T18:00:00.000Z","lots":null}` + "\n")
+	packed := make([]byte, 0, len(text))
+	b.ReportAllocs()
+	for b.Loop() {
+		packed = packedWords.Pack(packed[:0], text)
+	}
+	b.ReportMetric(float64(len(text)), "text-B")
+	b.ReportMetric(float64(len(packed)), "packed-B")
 }
