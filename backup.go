@@ -7,9 +7,13 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
+
+	"sello/internal/handover"
 )
 
 // A backedUp describes a finished backup.
@@ -51,7 +55,7 @@ type backupPlan struct {
 	log   *slog.Logger
 
 	state       *backupState
-	afterBackup *afterBackup // runs after
+	afterBackup *handover.Command // of after; nil without
 }
 
 const (
@@ -136,7 +140,7 @@ func (p *backupPlan) makeOne(ctx context.Context) (*backedUp, error) {
 		p.state.made(started, err)
 	}
 	if err == nil {
-		p.afterBackup.passOn(done.File)
+		p.afterBackup.Hand(done.File)
 		p.log.Info("backup", "file", done.File, "bytes", done.Bytes, "entries", done.Entries, "ms", p.now().Sub(started).Milliseconds())
 		if p.every > 0 {
 			err = p.prune()
@@ -205,4 +209,89 @@ func (p *backupPlan) prune() error {
 		err = errors.Join(err, os.Remove(filepath.Join(p.dir, old.name)))
 	}
 	return err
+}
+
+// A backupState is what is known of the backups of a server. Moments are zero where there
+// was none.
+type backupState struct {
+	making sync.Mutex // while one is made
+
+	mu       sync.Mutex
+	last     time.Time // of the newest good backup, also one that an earlier process made
+	failures int       // backups that failed since the start
+	sent     time.Time // when -backup-after last succeeded
+	unsent   int       // how often it failed since the start
+}
+
+// A backupFigures is a backupState at one moment.
+type backupFigures struct {
+	Last, Sent       time.Time
+	Failures, Unsent int
+}
+
+func (s *backupState) figures() backupFigures {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return backupFigures{s.last, s.sent, s.failures, s.unsent}
+}
+
+func (s *backupState) made(at time.Time, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.failures++
+	} else if at.After(s.last) {
+		s.last = at
+	}
+}
+
+func (s *backupState) passedOn(at time.Time, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.unsent++
+	} else {
+		s.sent = at
+	}
+}
+
+// newAfterBackup parses -backup-after: a command that gets each good backup, to take it to another
+// machine. It runs beside the server and the next backups, without what a supervisor says to this
+// process alone.
+func newAfterBackup(text string) (*handover.Command, error) {
+	c, err := handover.Parse(text, supervisorVariables...)
+	if errors.Is(err, handover.ErrEmpty) {
+		return nil, &usageError{"-backup-after está vacía"}
+	}
+	if e, ok := errors.AsType[*exec.Error](err); ok {
+		if errors.Is(e.Err, exec.ErrNotFound) {
+			e.Err = errNoProgram
+		}
+		return nil, fmt.Errorf("-backup-after: %s: %w", e.Name, e.Err)
+	}
+	return c, err
+}
+
+// passOn runs the command for each backup until ctx ends.
+func (p *backupPlan) passOn(ctx context.Context) {
+	for file := range p.afterBackup.Handed(ctx) {
+		p.pass(ctx, file)
+	}
+}
+
+// pass runs the command for a backup, and logs and counts the outcome.
+func (p *backupPlan) pass(ctx context.Context, file string) {
+	started := p.now()
+	output, err := p.afterBackup.Run(ctx, file)
+	took := p.now().Sub(started).Milliseconds()
+	if err != nil && ctx.Err() != nil {
+		p.log.Warn("backup command interrupted", "file", file, "ms", took)
+		return
+	}
+	p.state.passedOn(p.now(), err)
+	if err != nil {
+		p.log.Error("backup command failed", "file", file, "cause", err.Error(), "output", output, "ms", took)
+		return
+	}
+	p.log.Info("backup command", "file", file, "ms", took)
 }

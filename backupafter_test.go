@@ -26,91 +26,36 @@ func script(t *testing.T, text string) string {
 	return path
 }
 
-// afterBackupOf returns an afterBackup with a log that the test reads.
-func afterBackupOf(t *testing.T, text string) (*afterBackup, *bytes.Buffer) {
-	t.Helper()
-	p, err := newAfterBackup(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := new(bytes.Buffer)
-	p.now, p.log, p.state = time.Now, slog.New(slog.NewTextHandler(log, nil)), new(backupState)
-	return p, log
-}
-
-// TestBackupAfter runs commands, and checks what they get and what the log says.
+// TestBackupAfter runs commands, and checks what the log says and what is counted.
 func TestBackupAfter(t *testing.T) {
-	t.Setenv("NOTIFY_SOCKET", "/nowhere")
-	out := filepath.Join(t.TempDir(), "out")
-	program := script(t, `printf '%s|' "$@" "${NOTIFY_SOCKET:-none}" > `+out)
-	link := filepath.Join(t.TempDir(), "after") // a path without a space
-	if err := os.Symlink(program, link); err != nil {
-		t.Fatal(err)
-	}
-	for text, want := range map[string]string{
-		program:                      "/b/copia 1.db|none|",
-		link + ` -v  "x  $HOME`:      `-v|"x|$HOME|/b/copia 1.db|none|`,
-		link + " copy {} remote:x/*": "copy|/b/copia 1.db|remote:x/*|none|",
+	t.Setenv("NOTIFY_SOCKET", "9")
+	for _, test := range []struct {
+		text, log string
+		stopped   bool
+		unsent    int
+	}{
+		{"exit ${NOTIFY_SOCKET:-0}", `level=INFO msg="backup command" file="/b/copia 1.db" ms=`, false, 0},
+		{"echo sent; echo no such host >&2; exit 3", `level=ERROR msg="backup command failed" file="/b/copia 1.db" cause="exit status 3" output="sent\nno such host" ms=`, false, 1},
+		{"sleep 100", `level=WARN msg="backup command interrupted" file="/b/copia 1.db" ms=`, true, 0},
 	} {
-		p, log := afterBackupOf(t, text)
-		p.pass(t.Context(), "/b/copia 1.db")
-		if got := readText(t, out); got != want || !strings.Contains(log.String(), `msg="backup command" file="/b/copia 1.db"`) {
-			t.Errorf("%s: %s, want %s\n%s", text, got, want, log)
+		log := new(bytes.Buffer)
+		p := &backupPlan{now: time.Now, log: slog.New(slog.NewTextHandler(log, nil)), state: new(backupState)}
+		var err error
+		if p.afterBackup, err = newAfterBackup(script(t, test.text)); err != nil {
+			t.Fatal(err)
 		}
-		if f := p.state.figures(); f.Sent.IsZero() || f.Unsent != 0 {
-			t.Errorf("%+v", f)
+		ctx, stop := context.WithCancel(t.Context())
+		if test.stopped {
+			stop()
 		}
-	}
-}
-
-// TestBackupAfterFails: a command that fails, writes a lot or goes on is told in one line.
-func TestBackupAfterFails(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	for text, want := range map[string][]string{
-		"echo sent; echo no such host >&2; exit 3": {`cause="exit status 3"`, `output="sent\nno such host"`},
-		"yes tell | head -c 9000000; exit 1":       {`cause="exit status 1"`, `output="… `},
-		"sleep 100 &":                              {`cause="it ended, and something that it started goes on"`},
-	} {
-		p, log := afterBackupOf(t, script(t, text))
-		p.pass(t.Context(), "x")
-		for _, part := range want {
-			if !strings.Contains(log.String(), part) || strings.Count(log.String(), "\n") != 1 || log.Len() > 2*afterTail {
-				t.Errorf("%s: no %s in\n%s", text, part, log)
-			}
+		p.pass(ctx, "/b/copia 1.db")
+		stop()
+		if !strings.Contains(log.String(), test.log) || strings.Count(log.String(), "\n") != 1 {
+			t.Errorf("%s: no %s in\n%s", test.text, test.log, log)
 		}
-		if f := p.state.figures(); !f.Sent.IsZero() || f.Unsent != 1 {
-			t.Errorf("%+v", f)
+		if f := p.state.figures(); f.Unsent != test.unsent || f.Sent.IsZero() != (test.unsent > 0 || test.stopped) {
+			t.Errorf("%s: %+v", test.text, f)
 		}
-	}
-}
-
-// TestBackupAfterStops: a command that hangs ends with the server, with what it started,
-// and keeps no later backup from being made. Of those that wait it gets the newest.
-func TestBackupAfterStops(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	begun := filepath.Join(t.TempDir(), "begun")
-	p, log := afterBackupOf(t, script(t, `echo "$1" >> `+begun+`; trap '' TERM; sleep 100 & sleep 100; sleep 100`))
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { p.run(ctx); close(ended) }()
-	for _, file := range []string{"1", "2", "3"} { // none of these calls waits
-		p.passOn(file)
-		for file == "1" {
-			if text, _ := os.ReadFile(begun); len(text) > 0 {
-				break
-			}
-			time.Sleep(time.Millisecond)
-		}
-	}
-	if got := <-p.fresh; got != "3" || readText(t, begun) != "1\n" {
-		t.Errorf("%s waits, begun: %s", got, readText(t, begun))
-	}
-	stop()
-	<-ended
-	if !strings.Contains(log.String(), `msg="backup command interrupted" file=1`) || p.state.figures().Unsent != 0 {
-		t.Errorf("%+v\n%s", p.state.figures(), log)
 	}
 }
 

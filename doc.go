@@ -56,7 +56,7 @@
 //     and the server that has its lease delivers;
 //   - which leases it has (leases.go): that of the sweep and the recount, and of webhooks;
 //   - refused log-ins that the audit log was not told of (logins.go): each server adds its own;
-//   - when the last backups were made and passed on (backup.go, backupafter.go): only of a file;
+//   - when the last backups were made and passed on (backup.go): only of a file;
 //   - until when no birthday is due (birthdays.go), which only settings make earlier; when old
 //     events and ended sessions were last looked for (sweep.go);
 //   - who waits for events (eventwaiters.go): a waiter also polls;
@@ -357,8 +357,7 @@
 //	build.go             how the binary was built
 //	diskspace.go         how much room the disk has
 //	notify.go            what systemd is told
-//	backupafter.go       the command that gets each copy of the file
-//	backup.go            copies of the file, and when they are made
+//	backup.go            copies of the file, when they are made, and the command that gets each
 //	verify_kinds.go      verify: which tables are compared, and how
 //	verify_gather.go     records gathered by customer
 //	verify_history.go    what a customer's records add up to

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"sello/internal/disk"
+	"sello/internal/handover"
 )
 
 // figuresOf returns the value of each series in a text, by its name with its labels.
@@ -311,7 +312,7 @@ func TestBackupFigures(t *testing.T) {
 	state.made(at.Add(time.Hour), errTest)
 	state.passedOn(at.Add(time.Minute), nil)
 	state.passedOn(at.Add(time.Hour), errTest)
-	plan.afterBackup = new(afterBackup)
+	plan.afterBackup = new(handover.Command)
 	want("one, and one that failed", told(plan), map[string]float64{
 		"sello_backup_scheduled": 1, "sello_backup_last_success_timestamp_seconds": 1_800_000_000, "sello_backup_failures_total": 1, "sello_backup_interval_seconds": 3600,
 		"sello_backup_command_last_success_timestamp_seconds": 1_800_000_060, "sello_backup_command_failures_total": 1,

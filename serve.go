@@ -453,9 +453,8 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 	if plan := &c.backups; plan.every > 0 {
 		s.background.Go(func() { plan.run(background) })
 		s.background.Go(func() { new(diskSpace).watch(background, plan.dir, s.log) })
-		if after := plan.afterBackup; after != nil {
-			after.now, after.log, after.state = e.now, s.log, &s.backups
-			s.background.Go(func() { after.run(background) })
+		if plan.afterBackup != nil {
+			s.background.Go(func() { plan.passOn(background) })
 		}
 	}
 	machine, _ := os.Hostname()
