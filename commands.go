@@ -17,6 +17,7 @@ import (
 	"text/tabwriter"
 
 	"sello/internal/disk"
+	"sello/internal/memory"
 	"sello/internal/sheet"
 )
 
@@ -192,7 +193,7 @@ func runVerify(ctx context.Context, c *invocation) error {
 		}
 		in.Since = earlier.Ledgers
 	}
-	limitMemory(verifyMemory)
+	memory.Limit(verifyMemory)
 	c.readOnly = true
 	var out verification
 	err := c.withAdmin(ctx, false, func(call adminCaller) error {

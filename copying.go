@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"sello/internal/disk"
+	"sello/internal/memory"
 )
 
 // Everything moves from a file to a database, or back: sello copy.
@@ -61,7 +62,7 @@ func runCopy(ctx context.Context, c *invocation) error {
 			return inUseErrorf("%s: un servidor lo tiene abierto: detenlo y repite sello copy", path)
 		}
 	}
-	limitMemory(verifyMemory)
+	memory.Limit(verifyMemory)
 	done := copied{From: c.dbName(), To: to.dbName()}
 	err := c.telling(ctx, "copiando", func(ctx context.Context) (err error) {
 		part := disk.PartOf(ctx, 0, 0.6)

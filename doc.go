@@ -450,7 +450,6 @@
 //
 // # The command line
 //
-//	memory.go            how much memory a server may use
 //	invocation.go        a command line and its flags
 //	samples.go           samples of what commands read
 //	progress.go          how far a long command has come

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sello/internal/disk"
+	"sello/internal/memory"
 )
 
 // withAdmin runs fn with a caller of operations on the store: in the server that has
@@ -74,7 +75,7 @@ func (c *invocation) withOrg(ctx context.Context, fn func(call adminCaller, org 
 
 // open opens the store. If it is missing, a dry run gets an empty one in memory.
 func (c *invocation) open(ctx context.Context, mayCreate bool, log *slog.Logger) (openedStore, error) {
-	opts := disk.Options{MustExist: !mayCreate || c.dryRun, ReadOnly: c.readOnly, Dense: denseTables, MemSize: memSizeFor(memoryFor(hereMemory()))}
+	opts := disk.Options{MustExist: !mayCreate || c.dryRun, ReadOnly: c.readOnly, Dense: denseTables, MemSize: memory.Memtable()}
 	store, err := c.openStore(ctx, opts, log)
 	if mayCreate && c.dryRun && errors.Is(err, fs.ErrNotExist) {
 		return newMemStore(), nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sello/internal/disk"
+	"sello/internal/memory"
 )
 
 // A restored describes what sello restore has done.
@@ -45,7 +46,7 @@ func runRestore(ctx context.Context, c *invocation) error {
 			return inUseErrorf("%s: un servidor lo tiene abierto: detenlo y repite sello restore", path)
 		}
 	}
-	limitMemory(verifyMemory)
+	memory.Limit(verifyMemory)
 	done := restored{File: c.db, From: from}
 	if err := c.telling(ctx, "restaurando", done.restore); err != nil {
 		return err

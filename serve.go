@@ -19,6 +19,7 @@ import (
 	"sello/internal/disk"
 	"sello/internal/host"
 	"sello/internal/logline"
+	"sello/internal/memory"
 )
 
 func serveFlags(c *invocation) {
@@ -31,7 +32,7 @@ func serveFlags(c *invocation) {
 	c.set.IntVar(&c.maxConnsPerSource, "max-conns-per-source", defaultMaxConnsPerSource,
 		"`conexiones` abiertas a la vez desde una dirección (en IPv6, un /64), salvo de la propia máquina y de -trusted-proxies")
 	c.set.Func("memory", "`tamaño` de memoria del que el servidor procura no pasar, con su unidad (MB, GB, MiB o GiB), como 256MB o 1GB; 96MB como mínimo; sin ella, un cuarto de la memoria de la máquina, entre 96 y 240 MiB", func(text string) (err error) {
-		c.memory, err = parseMemory(text)
+		c.memory, err = memory.Parse(text)
 		return err
 	})
 	c.set.IntVar(&c.pgConns, "pg-conns", 24, "`conexiones` a la base de datos de -db, como máximo; al menos 5")
@@ -173,7 +174,7 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *ser
 // tune sets how the process uses memory and processors.
 func (c *invocation) tune() {
 	if !c.inMemory { // else what is kept would be over the limit
-		c.memSize = setCollector(c.memory)
+		c.memSize = memory.Tune(c.memory)
 	}
 	setProcessors()
 }

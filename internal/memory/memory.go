@@ -1,4 +1,5 @@
-package main
+// Package memory says how much memory a server on a file of package disk may use.
+package memory
 
 import (
 	"bytes"
@@ -15,36 +16,36 @@ import (
 )
 
 // The memory limit, which the process tries to stay within, in bytes. It has to hold
-// the store's memory, what requests hold at one time (limits.go), and connections, by
-// estimate 20 KiB each. If they need more, the garbage collector works harder, no more.
+// the file's memory, what requests hold at one time, and connections, by estimate 20
+// KiB each. If they need more, the garbage collector works harder, no more.
 //
 // The default is a quarter of the machine's memory, since the rest caches the file's
 // pages. More than 240 MiB made nothing faster.
 const (
-	leastMemory     = 96 << 20
-	usualMemory     = 240 << 20 // the most, and the default if the machine's memory is unknown
+	leastLimit      = 96 << 20
+	usualLimit      = 240 << 20 // the most, and the default if the machine's memory is unknown
 	besideMemtables = 48 << 20  // part of the limit for all but memtables
-	leastMemSize    = 4 << 20
+	leastMemtable   = 4 << 20
 )
 
-// memoryFor returns the default limit on a machine with so much memory; 0: unknown.
-func memoryFor(machine int64) int64 {
+// limitFor returns the default limit on a machine with so much memory; 0: unknown.
+func limitFor(machine int64) int64 {
 	if machine == 0 {
-		return usualMemory
+		return usualLimit
 	}
-	return min(max(machine/4, leastMemory), usualMemory)
+	return min(max(machine/4, leastLimit), usualLimit)
 }
 
-// memSizeFor returns the size of a memtable within a limit. Two are in use, and for
+// memtableFor returns the size of a memtable within a limit. Two are in use, and for
 // a moment Views still hold a third.
-func memSizeFor(limit int64) int {
-	return int(min(max((limit-besideMemtables)/3, leastMemSize), disk.DefaultMemSize))
+func memtableFor(limit int64) int {
+	return int(min(max((limit-besideMemtables)/3, leastMemtable), disk.DefaultMemSize))
 }
 
-// machineMemory returns how many bytes of memory this process may have, as Linux
+// ofMachine returns how many bytes of memory this process may have, as Linux
 // shows it in files: the machine's memory, or less if its control groups say so.
 // It is 0 where that is unknown.
-func machineMemory(root fs.FS) int64 {
+func ofMachine(root fs.FS) int64 {
 	least := int64(math.MaxInt64)
 	note := func(text []byte, unit int64) {
 		n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
@@ -86,14 +87,17 @@ func machineMemory(root fs.FS) int64 {
 	return least
 }
 
-// hereMemory is machineMemory of this machine.
-func hereMemory() int64 { return machineMemory(os.DirFS("/")) }
+// here is ofMachine of this machine.
+func here() int64 { return ofMachine(os.DirFS("/")) }
 
-// errMemory refuses a size that -memory does not take.
-var errMemory = errors.New("no such size")
+// Memtable returns the size of a memtable within the default limit.
+func Memtable() int { return memtableFor(limitFor(here())) }
 
-// parseMemory parses a size such as 256MB or 1GiB, of at least 96MB.
-func parseMemory(text string) (int64, error) {
+// ErrSize refuses what is no size, or too small.
+var ErrSize = errors.New("no such size")
+
+// Parse parses a size such as 256MB or 1GiB, of at least 96MB.
+func Parse(text string) (int64, error) {
 	for _, unit := range []struct {
 		name  string
 		bytes int64
@@ -107,26 +111,26 @@ func parseMemory(text string) (int64, error) {
 			return size, nil
 		}
 	}
-	return 0, errMemory
+	return 0, ErrSize
 }
 
-// setCollector tunes the garbage collector, unless GOGC and GOMEMLIMIT are set, and
+// Tune tunes the garbage collector, unless GOGC and GOMEMLIMIT are set, and
 // returns the size of memtables for the memory limit in force. The collector runs less
 // often than by default, but more often as memory gets near the limit. A limit of 0 is
 // the default.
-func setCollector(limit int64) (memSize int) {
+func Tune(limit int64) (memtable int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 	if limit == 0 {
-		limit = memoryFor(hereMemory())
+		limit = limitFor(here())
 	}
-	limitMemory(limit)
-	return memSizeFor(debug.SetMemoryLimit(-1))
+	Limit(limit)
+	return memtableFor(debug.SetMemoryLimit(-1))
 }
 
-// limitMemory sets the process's memory limit in bytes, unless GOMEMLIMIT is set.
-func limitMemory(bytes int64) {
+// Limit sets the process's memory limit in bytes, unless GOMEMLIMIT is set.
+func Limit(bytes int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(bytes)
 	}

@@ -1,4 +1,4 @@
-package main
+package memory
 
 import (
 	"strings"
@@ -40,33 +40,33 @@ func TestMemory(t *testing.T) {
 				root[name] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(text, "|", "\n") + "\n")}
 			}
 		}
-		machine := machineMemory(root)
-		limit := memoryFor(machine)
-		if memSize := int64(memSizeFor(limit)); machine/mib != test.machine || limit/mib != test.limit || memSize/mib != test.memSize {
+		machine := ofMachine(root)
+		limit := limitFor(machine)
+		if memSize := int64(memtableFor(limit)); machine/mib != test.machine || limit/mib != test.limit || memSize/mib != test.memSize {
 			t.Errorf("%s: machine %d, limit %d, memtable %d MiB, want %d, %d, %d",
 				test.reason, machine/mib, limit/mib, memSize/mib, test.machine, test.limit, test.memSize)
 		}
 	}
 }
 
-// TestMemoriesFit checks that at every limit two memtables in use, and one that a View
+// TestMemtablesFit checks that at every limit two memtables in use, and one that a View
 // still holds, leave besideMemtables free.
-func TestMemoriesFit(t *testing.T) {
+func TestMemtablesFit(t *testing.T) {
 	t.Parallel()
-	for limit := int64(leastMemory); limit < 2<<30; limit += 1 << 20 {
-		if size := int64(memSizeFor(limit)); 3*size+besideMemtables > limit || size > disk.DefaultMemSize || size < leastMemSize {
+	for limit := int64(leastLimit); limit < 2<<30; limit += 1 << 20 {
+		if size := int64(memtableFor(limit)); 3*size+besideMemtables > limit || size > disk.DefaultMemSize || size < leastMemtable {
 			t.Fatalf("within %d: memtables of %d", limit, size)
 		}
 	}
 }
 
-func TestParseMemory(t *testing.T) {
+func TestParse(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int64{
 		"96MB": 96e6, "256MB": 256e6, "256MiB": 256 << 20, "1GB": 1e9, "2GiB": 2 << 30,
 		"": 0, "256": 0, "95MB": 0, "0GB": 0, "-1GB": 0, "+1GB": 0, "1.5GB": 0, "256mb": 0, "256 MB": 0, "1TB": 0, "99999999999999GB": 0, "MB": 0, "1_000MB": 0,
 	} {
-		if got, err := parseMemory(text); got != want || (err == nil) != (want > 0) {
+		if got, err := Parse(text); got != want || (err == nil) != (want > 0) {
 			t.Errorf("%q: %d, %v, want %d", text, got, err, want)
 		}
 	}
