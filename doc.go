@@ -332,8 +332,7 @@
 //	counts.go            what is counted of requests
 //	parts.go             bodies that are sent in parts
 //	reference.go         openapi.json, and the page made from it
-//	requestlog.go        the last requests of each organization, for the panel
-//	exchange.go          one request and its response
+//	exchange.go          one request and its response; what is kept of the last requests for the panel
 //	body.go              how a body is read
 //	request.go           the steps of a request
 //	refusals.go          requests that net/http refuses, in our words

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sello/internal/logline"
+	"sello/internal/ring"
 	"sello/internal/semaphore"
 )
 
@@ -49,7 +50,7 @@ type api struct {
 	panel interface {
 		serve(*exchange, *http.Request)
 	}
-	requests *requestLog // for the panel; nil without
+	requests *ring.Log[uint32, loggedRequest] // by the number of the organization, for the panel; nil without
 
 	requestIDs atomic.Uint64 // made so far
 	idPrefix   string        // random start of every id
@@ -210,7 +211,7 @@ func (x *exchange) finish(r *http.Request) {
 		x.api.counts.answered(x.number, r.Method, x.status, ended.Sub(x.started))
 	}
 	if kept {
-		x.api.requests.add(x.request.cfg.Number, loggedRequest{
+		x.api.requests.Add(x.request.cfg.Number, loggedRequest{
 			At: x.request.now, Key: x.request.key.ID, RequestID: x.requestID[0], Code: x.code,
 			micros: uint32(min(ended.Sub(x.started).Microseconds(), math.MaxUint32)), route: int16(x.number), Status: uint16(x.status),
 		})
@@ -352,4 +353,29 @@ const base32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 
 func isPrintable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+// A loggedRequest is one of the last requests of an organization's API keys, for the developers
+// of clients. One process keeps them in memory, from its start, and only if it serves the panel. Of
+// what a client sends it holds only the request's id: no address, query or body, and no text of a
+// key. It takes 64 bytes, and the text of its id, which has 128 at most.
+type loggedRequest struct {
+	At        instant
+	Key       id
+	RequestID string
+	Code      string // of the error; "" without
+	micros    uint32 // that it took
+	route     int16  // its number in api.routes
+	Status    uint16
+}
+
+// At most loggedOrganizations have a log, of at most loggedRequests: 12.3 MB in all, if every
+// client sends the longest ids. These are the organizations that sent a request last.
+const (
+	loggedRequests      = 1000
+	loggedOrganizations = 64
+)
+
+func newRequestLog() *ring.Log[uint32, loggedRequest] {
+	return ring.New[uint32, loggedRequest](loggedOrganizations, loggedRequests)
 }

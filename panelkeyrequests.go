@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The last requests of the organization's keys (requestlog.go), and how to mend what was
+// The last requests of the organization's keys (exchange.go), and how to mend what was
 // refused.
 
 // statusClasses are the classes of statuses that the list can be narrowed to.
@@ -59,7 +59,7 @@ func requestsPage(v *panelRequest) (any, fillFunc) {
 		return redirection{developmentPath}, nil
 	}
 	view := &requestsView{Key: v.param("clave"), Class: v.param("estado"), Code: v.param("codigo"), ID: v.param("solicitud")}
-	all := v.api.requests.of(v.member.org)
+	all := v.api.requests.Of(v.member.org)
 	view.Logged = len(all)
 	return view, func(t *txn) error {
 		keys, err := t.keys.list()
