@@ -59,7 +59,7 @@
 //   - when the last backups were made and passed on (backup.go): only of a file;
 //   - until when no birthday is due (birthdays.go), which only settings make earlier; when old
 //     events and ended sessions were last looked for (sweep.go);
-//   - who waits for events (eventwaiters.go): a waiter also polls;
+//   - who waits for events (cache.go): a waiter also polls;
 //   - the last verdict on the machine's clock (wallclock.go);
 //   - settings, keys and names of replays that were read before (cache.go,
 //     auth.go, idempotency.go, replayfilter.go). Each file says how its cache stays
@@ -155,8 +155,7 @@
 // Transactions of one organization, and its configuration:
 //
 //	engine.go            transactions of one organization at one moment
-//	eventwaiters.go      requests that wait for events
-//	cache.go             settings kept between requests
+//	cache.go             settings kept between requests; requests that wait for events
 //	leases.go            which of several servers does what one has to do
 //	noticetexts.go       texts that a shop sends by hand
 //	config.go            an organization's configuration
