@@ -316,3 +316,6 @@ func thereAre(names []string) string {
 	}
 	return "; hay: " + strings.Join(names, ", ")
 }
+
+// errNoRoom refuses a large request, and a log-in whose turn does not come.
+var errNoRoom = fmt.Errorf("%w: no room for a large request", errUnavailable)

@@ -142,6 +142,14 @@ func (rep *replaysTxn) list() (l *replaySlices, err error) {
 	return rep.known, err
 }
 
+// replayFilter returns the organization's filter; nil if there is none.
+func (e *engine) replayFilter(org uint32) *replayFilter {
+	if all := e.filters.Load(); all != nil {
+		return (*all)[org]
+	}
+	return nil
+}
+
 // A knownSlices caches the slices of organizations, which every POST needs and few
 // change. It also has the names of slices that are being filled; for these, all updates
 // of a store must share one knownSlices.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -520,9 +519,6 @@ const (
 	// up others whose answers need none.
 	answerWait = 100 * time.Millisecond
 )
-
-// errNoRoom refuses a large request.
-var errNoRoom = fmt.Errorf("%w: no room for a large request", errUnavailable)
 
 func newSemaphore(units int) *semaphore.Semaphore { return semaphore.New(units, errNoRoom) }
 

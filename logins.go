@@ -14,7 +14,7 @@ import (
 )
 
 // How users log in. Passwords are hashed outside of transactions, one at a time: a flood of
-// log-ins takes one processor. A log-in that waits longer than semaphoreWait gets 503. An unknown
+// log-ins takes one processor. A log-in that waits longer than hashingWait gets 503. An unknown
 // e-mail costs the same work, and all failures have one text.
 
 // logins are the log-ins of a server.
@@ -39,12 +39,15 @@ type refusedLogins struct {
 	locked bool // the user's record has to say that the password is locked
 }
 
+// hashingWait is how long a log-in waits for its turn.
+const hashingWait = 2 * time.Second
+
 // refusalsToldEvery is how often the audit log is told of the failed log-ins of a user.
 const refusalsToldEvery = time.Hour
 
 func newLogins(e *engine) *logins {
 	return &logins{
-		engine: e, hashing: newSemaphore(1), iterations: passwordIterations,
+		engine: e, hashing: semaphore.New(1, errNoRoom), iterations: passwordIterations,
 		sources: newLoginLimits(loginBurst, loginEvery), codes: accountLimits{endless: true}, refused: map[id]refusedLogins{},
 	}
 }
@@ -76,7 +79,7 @@ func (l *logins) hash(ctx context.Context, password string) (passwordHash, error
 	salt := l.engine.seed() // as good as any randomness
 	sum := sha256.Sum256(salt[:])
 	h.Iterations, h.Salt = l.iterations, sum[:passwordSalt]
-	if _, err := l.hashing.Take(ctx, 1, semaphoreWait); err != nil {
+	if _, err := l.hashing.Take(ctx, 1, hashingWait); err != nil {
 		return h, err
 	}
 	defer l.hashing.Give(1)
@@ -92,7 +95,7 @@ func (l *logins) proves(ctx context.Context, u *user, password string) (bool, er
 	if u != nil && u.Password.Iterations > 0 {
 		h = u.Password
 	}
-	if _, err := l.hashing.Take(ctx, 1, semaphoreWait); err != nil {
+	if _, err := l.hashing.Take(ctx, 1, hashingWait); err != nil {
 		return false, err
 	}
 	defer l.hashing.Give(1)

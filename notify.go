@@ -13,9 +13,6 @@ import (
 // in its environment. The service says there when it is ready and when it stops, and, so
 // long as it is healthy, that it is: else the supervisor starts it anew.
 
-// supervisorVariables are meant for this process alone, not for those that it starts.
-var supervisorVariables = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}
-
 // A notifier speaks to the supervisor. A nil notifier says nothing.
 type notifier struct {
 	socket string

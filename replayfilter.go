@@ -108,14 +108,6 @@ func (e *engine) filterReplays(ctx context.Context) error {
 	})
 }
 
-// replayFilter returns the organization's filter; nil if there is none.
-func (e *engine) replayFilter(org uint32) *replayFilter {
-	if all := e.filters.Load(); all != nil {
-		return (*all)[org]
-	}
-	return nil
-}
-
 // filterOf returns an organization's filter. It extends the one it had, or makes a new
 // one if that would be too full or most of its names have been dropped. It returns nil
 // if there is nothing to filter, or no room.
