@@ -323,7 +323,6 @@
 //	shapes_customers.go  those of customers
 //	shapes_events.go     those of events
 //	replies.go           what actions return; ETag and If-Match
-//	log.go               lines of the log
 //	throttle.go          how often a password may be tried
 //	logins.go            how users log in
 //	acceptance.go        what links lead to

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"html/template"
 	"net/http"
+	"regexp"
 	"strings"
 )
 
@@ -127,3 +128,11 @@ func (f *pageData) AddressNow() string {
 	}
 	return ""
 }
+
+// shortRoute is the pattern of an endpoint without the path that all have, and without the
+// names of its ids.
+func shortRoute(pattern string) string {
+	return idInPath.ReplaceAllString(strings.Replace(pattern, "/api/v1", "", 1), "{id}")
+}
+
+var idInPath = regexp.MustCompile(`\{\w+\}`)

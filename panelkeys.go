@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -267,14 +266,6 @@ type scopeCell struct {
 	Checked                   bool
 	Routes                    []string // in short: without the path that all have, and the names of ids
 }
-
-// shortRoute is the pattern of an endpoint without the path that all have, and without the
-// names of its ids.
-func shortRoute(pattern string) string {
-	return idInPath.ReplaceAllString(strings.Replace(pattern, "/api/v1", "", 1), "{id}")
-}
-
-var idInPath = regexp.MustCompile(`\{\w+\}`)
 
 // ScopeRows are the rows of the table of permissions, with those checked that are granted.
 func (f *pageData) ScopeRows(granted []string) (list []scopeRow) {
