@@ -127,11 +127,7 @@ type documentRequest struct {
 }
 
 func (a *admin) export(ctx context.Context, in documentRequest) (*document, error) {
-	org, err := a.organization(ctx, in.Org)
-	if err != nil {
-		return nil, err
-	}
-	doc, err := read(ctx, a.engine, org, 0, func(t *txn) (*document, error) {
+	doc, err := look(ctx, a, in.Org, func(t *txn) (*document, error) {
 		cfg, err := configAt(t, cmp.Or(in.Version, t.cfg.Version))
 		if err != nil {
 			return nil, err
@@ -146,18 +142,15 @@ func (a *admin) export(ctx context.Context, in documentRequest) (*document, erro
 		return cfg.document(), nil
 	})
 	if err == nil {
-		a.noteTaken(ctx, org, auditDataExported, "document")
+		a.noteTaken(ctx, in.Org, auditDataExported, "document")
 	}
 	return doc, err
 }
 
 // noteTaken writes to an organization's audit log that the operator took data away. A store
 // that takes no writes, as on a full disk, is no reason to keep the data from its operator.
-func (a *admin) noteTaken(ctx context.Context, org uint32, action, what string) {
-	_, err := write(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (any, error) {
-		t.by = byOperator(ctx)
-		return nil, t.audit.note(action, what, nil)
-	})
+func (a *admin) noteTaken(ctx context.Context, slug, action, what string) {
+	_, err := operate(ctx, a, slug, func(t *txn) (any, error) { return nil, t.audit.note(action, what, nil) })
 	if err != nil {
 		a.engine.log.Warn("not in the audit log", "action", action, "subject", what, "cause", err.Error())
 	}
@@ -223,15 +216,20 @@ func operate[T any](ctx context.Context, a *admin, slug string, fn func(*txn) (T
 	})
 }
 
+// look runs what a command reads of an organization.
+func look[T any](ctx context.Context, a *admin, slug string, fn func(*txn) (T, error)) (result T, err error) {
+	org, err := a.organization(ctx, slug)
+	if err != nil {
+		return result, err
+	}
+	return read(ctx, a.engine, org, instantOf(a.engine.now()), fn)
+}
+
 func (a *admin) listKeys(ctx context.Context, in orgRequest) ([]listedKey, error) {
 	if err := a.flushIfPossible(ctx); err != nil {
 		return nil, err
 	}
-	org, err := a.organization(ctx, in.Org)
-	if err != nil {
-		return nil, err
-	}
-	return read(ctx, a.engine, org, 0, func(t *txn) ([]listedKey, error) {
+	return look(ctx, a, in.Org, func(t *txn) ([]listedKey, error) {
 		keys, err := t.keys.list()
 		if err != nil {
 			return nil, err
@@ -321,11 +319,7 @@ type auditPage struct {
 }
 
 func (a *admin) audit(ctx context.Context, in auditRequest) (auditPage, error) {
-	org, err := a.organization(ctx, in.Org)
-	if err != nil {
-		return auditPage{}, err
-	}
-	return read(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (auditPage, error) {
+	return look(ctx, a, in.Org, func(t *txn) (auditPage, error) {
 		f := auditFilter{to: never, actor: trimBlanks(in.Actor), action: trimBlanks(in.Action), subject: trimBlanks(in.Subject), before: in.Before}
 		var ok bool
 		if in.From != "" {
@@ -363,11 +357,7 @@ type webhookRequest struct {
 }
 
 func (a *admin) listWebhooks(ctx context.Context, in orgRequest) ([]listedWebhook, error) {
-	org, err := a.organization(ctx, in.Org)
-	if err != nil {
-		return nil, err
-	}
-	return read(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) ([]listedWebhook, error) { return t.webhooks.list() })
+	return look(ctx, a, in.Org, func(t *txn) ([]listedWebhook, error) { return t.webhooks.list() })
 }
 
 // A shownSecret is the only answer that contains a webhook's secret.
@@ -462,7 +452,7 @@ func (a *admin) backup(ctx context.Context, in backupRequest) (*backedUp, error)
 			return nil, err
 		}
 		for _, org := range slices.Sorted(maps.Keys(slugs)) {
-			a.noteTaken(ctx, org, auditBackupStarted, filepath.Base(in.File))
+			a.noteTaken(ctx, slugs[org], auditBackupStarted, filepath.Base(in.File))
 		}
 	}
 	return a.makeBackup(ctx, in.File)

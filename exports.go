@@ -66,13 +66,9 @@ func columnsOf(in exportRequest) []string {
 }
 
 func (a *admin) exportRows(ctx context.Context, in exportRequest) (*exportPage, error) {
-	org, err := a.organization(ctx, in.Org)
-	if err != nil {
-		return nil, err
-	}
-	page, err := read(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (*exportPage, error) { return exportRows(t, in) })
+	page, err := look(ctx, a, in.Org, func(t *txn) (*exportPage, error) { return exportRows(t, in) })
 	if err == nil && in.After == 0 { // the first of the file
-		a.noteTaken(ctx, org, auditDataExported, in.what())
+		a.noteTaken(ctx, in.Org, auditDataExported, in.what())
 	}
 	return page, err
 }

@@ -43,11 +43,7 @@ type importPlace struct {
 }
 
 func (a *admin) importPlace(ctx context.Context, in importEnd) (importPlace, error) {
-	org, err := a.organization(ctx, in.Org)
-	if err != nil {
-		return importPlace{}, err
-	}
-	return read(ctx, a.engine, org, instantOf(a.engine.now()), func(t *txn) (importPlace, error) {
+	return look(ctx, a, in.Org, func(t *txn) (importPlace, error) {
 		o := t.cfg.Organization
 		return importPlace{o.Profile.Country, o.Settings.Timezone, t.cfg.uniqueExternalIDs(), o.Settings.Currency}, nil
 	})
