@@ -41,7 +41,7 @@ func (t table) inWords() string {
 // and of each.
 var tablesOfAll, tablesOfOne = func() (all, one []table) {
 	for t := range table(manySums) {
-		switch compared := t.is(bySum) || t.is(byContent) || t.is(byEntry) || t.is(byCount); {
+		switch compared := t.is(byContent) || t.is(byEntry) || t.is(byCount); {
 		case compared && t.is(shared):
 			all = append(all, t)
 		case compared:

@@ -14,16 +14,13 @@ func (v *verifier) scanTable(t table, prefix key) error {
 		if err != nil {
 			return err
 		}
+		v.have[t].entries++
 		switch {
 		case t.is(byCount):
-			v.have[t].entries++
-		case t.is(byContent) && !v.run.careful[t]:
-			v.have[t].entries++
-			if !v.addContent(t, e) && !v.run.careful[t] {
-				v.doubt(t)
-			}
-		default:
-			v.have[t].add(v.hash(e.Key, e.Value))
+		case v.run.careful[t]:
+			v.have[t].sum += v.hash(e.Key, e.Value)
+		case !v.addContent(t, e):
+			v.doubt(t)
 		}
 	}
 	return nil
@@ -37,8 +34,11 @@ func (v *verifier) addContent(t table, e Entry) bool {
 		return v.addSlot(e)
 	case tableActive, tableAuditIndex, tableRedemptionState, tableRedeemedRewards, tableVoucherExpiries:
 		return t.has(e.Key) && v.addBlock(t, e)
-	default:
+	case tableSearch:
 		return v.addIndexed(e)
+	default: // one record says it all
+		v.have[t].sum += v.hash(e.Key, e.Value)
+		return true
 	}
 }
 
@@ -93,7 +93,7 @@ func (v *verifier) compareTables(list []table) {
 		case careful && want.sum != have.sum && !v.missed[t]:
 			v.problem("entradas de %s: no son las que deberían", t.inWords())
 		case careful:
-		case want.sum != have.sum || t.is(bySum) && want != have:
+		case want.sum != have.sum:
 			v.doubt(t)
 		}
 	}
