@@ -120,8 +120,7 @@
 //	stoppable.go         a transaction that ends with a context
 //	pacer.go             long work that yields to short work
 //	store_queue.go       group commit
-//	store_mem.go         a backend in memory
-//	store_paged.go       another one, for many keys
+//	store_mem.go         a backend in memory, in pages
 //	store_bolt.go        the backend in a file: an adapter for internal/disk
 //	database.go          what -db says of a database, and how it is to be opened
 //	store_postgres.go    the backend in PostgreSQL, with the tag postgres alone

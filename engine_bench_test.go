@@ -127,7 +127,7 @@ func newBusyShop(b *testing.B) *busyShop {
 		})
 	}
 	s.shop.setClock("2026-03-10T18:00:00Z")
-	s.state = *store.(*memStore).state.Load()
+	s.state = store.(*memStore).entries()
 	b.Cleanup(s.shop.verified)
 	return s
 }

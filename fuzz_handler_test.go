@@ -51,7 +51,7 @@ func newImage(t *testing.T) *image {
 	for _, name := range slices.SortedFunc(maps.Keys(w.names), longestFirst) {
 		pairs = append(pairs, "$"+name, w.names[name])
 	}
-	return &image{*store.(*memStore).state.Load(), w.clock, w.names, strings.NewReplacer(pairs...)}
+	return &image{store.(*memStore).entries(), w.clock, w.names, strings.NewReplacer(pairs...)}
 }
 
 // open returns a server that starts from the image. Its writes do not change
@@ -59,7 +59,7 @@ func newImage(t *testing.T) *image {
 func (im *image) open(t *testing.T) (*memStore, *api) {
 	store := newMemStore().(*memStore)
 	t.Cleanup(func() { store.Close() })
-	store.state.Store(&im.state)
+	store.state.Store(&memPages{im.state})
 	seeds := 0
 	e := newEngine(store, func() time.Time { return im.now }, func() seed {
 		seeds++
@@ -125,10 +125,10 @@ func (im *image) deal(store *memStore, a *api, raw string) *dealing {
 		return nil
 	}
 	r.RemoteAddr = "192.0.2.1:1234"
-	d := &dealing{raw: raw, request: r, before: *store.state.Load()}
+	d := &dealing{raw: raw, request: r, before: store.entries()}
 	recorder := httptest.NewRecorder()
 	a.ServeHTTP(recorder, r)
-	d.response, d.body, d.after = recorder.Result(), recorder.Body.Bytes(), *store.state.Load()
+	d.response, d.body, d.after = recorder.Result(), recorder.Body.Bytes(), store.entries()
 	canonical := http.Header{} // as a client reads it
 	for name, values := range d.response.Header {
 		if name != "Connection" {
@@ -394,7 +394,7 @@ func FuzzWire(f *testing.F) {
 		synctest.Test(t, func(t *testing.T) {
 			store, a := im.open(t)
 			answers := onWire(newServer(a, a.log), a, raw)
-			if faults := im.wireFaults(raw, answers, *store.state.Load()); len(faults) > 0 {
+			if faults := im.wireFaults(raw, answers, store.entries()); len(faults) > 0 {
 				t.Errorf("%q\nfaults %q\n%s", raw, faults, answers)
 			}
 		})
@@ -519,7 +519,7 @@ func TestWireFaults(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store, a := im.open(t)
 				answers := onWire(newServer(test.wrap(a), slog.New(slog.DiscardHandler)), a, raw)
-				faults := im.wireFaults(raw, answers, *store.state.Load())
+				faults := im.wireFaults(raw, answers, store.entries())
 				if (len(faults) == 0) != (test.reason == "") {
 					t.Errorf("faults %q in %s", faults, answers)
 				}

@@ -305,7 +305,7 @@ func TestLinearControl(t *testing.T) {
 // A staleStore, once armed, shows each View the state before the last Update.
 type staleStore struct {
 	*memStore
-	old atomic.Pointer[memTx] // nil: not armed
+	old atomic.Pointer[memPages] // nil: not armed
 }
 
 func (s *staleStore) arm(on bool) {

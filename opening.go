@@ -86,7 +86,7 @@ func (c *invocation) open(ctx context.Context, mayCreate bool, log *slog.Logger)
 // openStore opens what -db names.
 func (c *invocation) openStore(ctx context.Context, opts disk.Options, log *slog.Logger) (openedStore, error) {
 	if c.inMemory {
-		return newPagedStore(), nil
+		return newMemStore(), nil
 	}
 	if !isDatabase(c.db) {
 		file, err := c.openFile(opts)

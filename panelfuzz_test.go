@@ -39,7 +39,7 @@ func newFormImage(t testing.TB) *formImage {
 func (im *formImage) post(t testing.TB, route, sender uint8, text string) (*panelForm, *httptest.ResponseRecorder, memTx) {
 	store := newMemStore().(*memStore)
 	t.Cleanup(func() { store.Close() })
-	store.state.Store(&im.state)
+	store.state.Store(&memPages{im.state})
 	seeds := 0
 	e := newEngine(store, func() time.Time { return im.world.panelShop.shop.clock.time() }, func() seed {
 		seeds++
@@ -59,7 +59,7 @@ func (im *formImage) post(t testing.TB, route, sender uint8, text string) (*pane
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Origin", panelBase)
 	w := answerTo(a, r)
-	return f, w, *store.state.Load()
+	return f, w, store.entries()
 }
 
 // faults are what is wrong with an answer, whatever was posted.

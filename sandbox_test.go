@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,69 +17,6 @@ import (
 	"testing"
 	"time"
 )
-
-// TestPagedStore: the store in memory of a sandbox keeps the promises of a Store, with pages that
-// fill, split and become empty.
-func TestPagedStore(t *testing.T) {
-	t.Parallel()
-	testStore(t, func(*testing.T) Store { return newPagedStore() })
-	s, want := newPagedStore(), newMemStore()
-	defer s.Close()
-	defer want.Close()
-	random := rand.New(rand.NewPCG(24, 1))
-	for round := range 40 {
-		var writes []Entry
-		for range 1 + random.IntN(400) {
-			k := key("k").u32(uint32(random.IntN(3000)))
-			if random.IntN(3) == 0 || round > 35 {
-				writes = append(writes, Entry{Key: k})
-			} else {
-				writes = append(writes, Entry{Key: k, Value: fmt.Appendf(nil, "%d", round)})
-			}
-		}
-		for _, one := range []Store{s, want} {
-			err := one.Update(t.Context(), func(tx Tx) error {
-				for _, w := range writes {
-					if w.Value == nil {
-						if err := tx.Delete(w.Key); err != nil {
-							return err
-						}
-					} else if err := tx.Put(w.Key, w.Value); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, reverse := range []bool{false, true} {
-			lo, hi := key("k").u32(uint32(random.IntN(1500))), key("k").u32(uint32(1500+random.IntN(1500)))
-			list := func(s Store) string {
-				text, err := viewStore(t.Context(), s, func(tx Tx) (string, error) {
-					var b strings.Builder
-					for e, err := range tx.Scan(lo, hi, reverse) {
-						if err != nil {
-							return "", err
-						}
-						fmt.Fprintf(&b, "%x=%s ", e.Key, e.Value)
-					}
-					v, ok, err := tx.Get(lo)
-					fmt.Fprint(&b, string(v), ok)
-					return b.String(), err
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return text
-			}
-			if got, all := list(s), list(want); got != all {
-				t.Fatalf("round %d: %s\nwant %s", round, got, all)
-			}
-		}
-	}
-}
 
 // TestAddDuration: durations of ISO 8601 are read strictly, and counted by the calendar.
 func TestAddDuration(t *testing.T) {

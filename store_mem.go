@@ -6,34 +6,31 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 
 	"sello/internal/ordered"
 )
 
-// A memStore is a Store in memory, for tests. It keeps nothing after Close.
-// A commit copies the whole map, so it is for thousands of keys, not millions.
+// A memStore is a Store in memory, for millions of keys: what a sandbox without a file has, and
+// tests. It keeps nothing after Close. Its entries lie in pages that never change: a commit makes
+// anew those that it changes, and the list of pages.
 type memStore struct {
 	queue *writeQueue
-	state atomic.Pointer[memTx] // the last committed state
-	views sync.RWMutex          // read-locked by each View, locked by Close
+	state atomic.Pointer[memPages] // the last committed one
+	views sync.RWMutex             // read-locked by each View, locked by Close
 	gone  bool
 }
 
 func newMemStore() openedStore {
 	s := new(memStore)
-	s.state.Store(new(memTx))
+	s.state.Store(new(memPages))
 	s.queue = newWriteQueue(s.begin, defaultWaiting)
 	return s
 }
 
 func (s *memStore) View(ctx context.Context, fn func(Tx) error) error {
-	return s.viewing(ctx, func() error { return fn(*s.state.Load()) })
-}
-
-// viewing runs a View, unless the store is closed.
-func (s *memStore) viewing(ctx context.Context, view func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -42,7 +39,7 @@ func (s *memStore) viewing(ctx context.Context, view func() error) error {
 	if s.gone {
 		return errClosed
 	}
-	return view()
+	return fn(*s.state.Load())
 }
 
 func (s *memStore) Update(ctx context.Context, fn func(Tx) error) error {
@@ -67,7 +64,54 @@ func (s *memStore) begin(batch) (batch, error) {
 	return memBatch{*s.state.Load(), s}, nil
 }
 
-// A memTx is one committed state: its entries in order, which never change.
+// memPages are one committed state: its entries in order, in pages of which none is empty.
+type memPages []memTx
+
+// pageSize is how many entries a page has at most once it is written; half of that in a new one.
+const pageSize = 256
+
+// at returns the first page that may have keys from lo on: the one that lo would be in.
+func (p memPages) at(lo []byte) int {
+	return max(sort.Search(len(p), func(i int) bool { return string(p[i][0].Key) > string(lo) })-1, 0)
+}
+
+func (p memPages) Get(key []byte) ([]byte, bool, error) {
+	if len(p) == 0 {
+		return memTx{}.Get(key)
+	}
+	return p[p.at(key)].Get(key)
+}
+
+func (p memPages) share() Tx { return p }
+
+func (memPages) Put(key, value []byte) error { return errReadOnly }
+func (memPages) Delete(key []byte) error     { return errReadOnly }
+
+func (p memPages) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
+	lo, hi = ordered.CloneRange(lo, hi)
+	return func(yield func(Entry, error) bool) {
+		if len(p) == 0 {
+			return
+		}
+		first, last := p.at(lo), len(p)-1
+		if len(hi) > 0 {
+			last = p.at(hi)
+		}
+		for i := range max(last-first+1, 0) {
+			page := first + i
+			if reverse {
+				page = last - i
+			}
+			for e := range p[page].Scan(lo, hi, reverse) {
+				if !yield(e, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// A memTx is entries in order, which never change: a page, or a small state whole.
 type memTx []Entry
 
 func (t memTx) Get(key []byte) ([]byte, bool, error) {
@@ -134,14 +178,38 @@ func (t memTx) with(changes []ordered.Change) memTx {
 
 // A memBatch is a committed state from which a commit makes the next one.
 type memBatch struct {
-	memTx
+	memPages
 	store *memStore
 }
 
 func (b memBatch) commit(changes []ordered.Change) error {
 	changes = slices.Clone(changes)
 	slices.SortStableFunc(changes, func(a, b ordered.Change) int { return cmp.Compare(a.Key, b.Key) })
-	next := b.store.state.Load().with(changes)
+	state := *b.store.state.Load()
+	next := make(memPages, 0, len(state)+len(changes)/pageSize+1)
+	for len(changes) > 0 {
+		page, many := memTx(nil), len(changes)
+		if len(state) > 0 {
+			at := state.at([]byte(changes[0].Key))
+			next = append(next, state[:at]...)
+			if page, state = state[at], state[at+1:]; len(state) > 0 {
+				end := string(state[0][0].Key)
+				many = sort.Search(len(changes), func(i int) bool { return changes[i].Key >= end })
+			}
+		}
+		changed := page.with(changes[:many])
+		changes = changes[many:]
+		if len(changed) <= pageSize {
+			if len(changed) > 0 {
+				next = append(next, changed)
+			}
+			continue
+		}
+		for part := range slices.Chunk(changed, pageSize/2) {
+			next = append(next, part)
+		}
+	}
+	next = append(next, state...)
 	b.store.state.Store(&next)
 	return nil
 }

@@ -21,11 +21,6 @@ import (
 	"sello/internal/parallel"
 )
 
-func TestMemStore(t *testing.T) {
-	t.Parallel()
-	testStore(t, func(*testing.T) Store { return newMemStore() })
-}
-
 func TestRunTwice(t *testing.T) {
 	t.Parallel()
 	skipQuick(t)
