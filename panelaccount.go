@@ -12,21 +12,14 @@ import (
 
 // What a member sees and changes of itself: account, password, second factor and sessions.
 
-func accountPages() []panelPage {
-	return []panelPage{
+func accountArea() panelArea {
+	account := func(*panelRequest, string) string { return "/panel/cuenta" }
+	sessions := func(*panelRequest, string) string { return "/panel/cuenta/sesiones" }
+	return panelArea{[]panelPage{
 		{"/panel/cuenta", anyone, "account", accountPage},
 		{factorPath, anyone, "factor", factorPage},
 		{"/panel/cuenta/sesiones", anyone, "sessions", sessionsPage},
-	}
-}
-
-// recoveryPage shows recovery codes once. It has no address.
-var recoveryPage = &panelPage{need: anyone, template: "recovery"}
-
-func accountForms() []panelForm {
-	account := func(*panelRequest, string) string { return "/panel/cuenta" }
-	sessions := func(*panelRequest, string) string { return "/panel/cuenta/sesiones" }
-	return []panelForm{
+	}, []panelForm{
 		{path: "/panel/cuenta", need: anyone, from: "/panel/cuenta", members: []formMember{{name: "name"}, {name: "language"}, {name: "theme"}},
 			handle: changeAccount, done: account},
 		{path: "/panel/cuenta/clave", need: anyone, from: "/panel/cuenta", run: runPassword},
@@ -35,8 +28,11 @@ func accountForms() []panelForm {
 		{path: factorPath + "/codigos", need: anyone, from: factorPath, proof: true, run: runRenewRecovery},
 		{path: factorPath + "/quitar", need: anyone, from: factorPath, proof: true, run: runDropFactor},
 		{path: "/panel/cuenta/sesiones/terminar", need: anyone, from: "/panel/cuenta/sesiones", members: []formMember{{name: "session"}}, handle: endSessions, done: sessions},
-	}
+	}}
 }
+
+// recoveryPage shows recovery codes once. It has no address.
+var recoveryPage = &panelPage{need: anyone, template: "recovery"}
 
 // noAnswer is the answer of an action that has none.
 type noAnswer struct{}

@@ -22,8 +22,8 @@ const (
 
 const activityPath = "/panel/actividad"
 
-func activityPages() []panelPage {
-	return []panelPage{{activityPath, usersManage, "activity", activityPage}}
+func activityArea() panelArea {
+	return panelArea{pages: []panelPage{{activityPath, usersManage, "activity", activityPage}}}
 }
 
 // An activity is what was found, at most activityRows of each kind; All says how many there were.

@@ -22,14 +22,10 @@ import (
 
 const auditPath = "/panel/auditoria"
 
-func auditPages() []panelPage {
-	return []panelPage{
+func auditArea() panelArea {
+	return panelArea{[]panelPage{
 		{auditPath, "audit:read", "audit", auditPageOf},
-	}
-}
-
-func auditForms() []panelForm {
-	return []panelForm{fileForm(auditPath+"/exportar", "audit:read", auditPath, auditExport)}
+	}, []panelForm{fileForm(auditPath+"/exportar", "audit:read", auditPath, auditExport)}}
 }
 
 // auditParams are what each kind of entries is filtered by: parameters of the API's.

@@ -10,14 +10,7 @@ import (
 
 // The configuration: what the organization is called, how it sells, and the whole document.
 
-func configPages() []panelPage {
-	return []panelPage{
-		{"/panel/configuracion", "config:write", "config", configPage},
-		{"/panel/configuracion/documento", "config:write", "document", documentPage},
-	}
-}
-
-func configForms() []panelForm {
+func configArea() panelArea {
 	organization := []formMember{
 		wordMember("name"),
 		partMember("plan", wordMember("name")),
@@ -27,12 +20,15 @@ func configForms() []panelForm {
 			partMember("notices", wordMember("expiring"), wordMember("birthday"), wordMember("almost"))),
 		{name: "cashierReturns", kind: checkMember},
 	}
-	return reviewedForms("organization", []panelForm{
+	return panelArea{[]panelPage{
+		{"/panel/configuracion", "config:write", "config", configPage},
+		{"/panel/configuracion/documento", "config:write", "document", documentPage},
+	}, reviewedForms("organization", []panelForm{
 		{path: "/panel/configuracion", from: "/panel/configuracion", members: organization, handle: editing(editOrganization),
 			done: func(*panelRequest, string) string { return "/panel/configuracion?hecho=1" }},
 		{path: "/panel/configuracion/documento", from: "/panel/configuracion/documento", most: mostDocument, members: []formMember{wordMember("document")},
 			handle: documentAction(postedDocument), done: func(*panelRequest, string) string { return "/panel/configuracion/documento?hecho=1" }},
-	})
+	})}
 }
 
 // checkedPlan is whether the plan's box is checked. Only an operator's form has it: in others it

@@ -10,20 +10,7 @@ import (
 
 // Customers: the list, and all about one of them.
 
-func customerPages() []panelPage {
-	const one = "/panel/clientes/{customerId}"
-	return []panelPage{
-		{"/panel/clientes", "customers:read", "customers", customersPage},
-		{"/panel/clientes/nuevo", "customers:write", "customer-new", customerNewPage},
-		{one, "customers:read", "customer", customerPage},
-		{one + "/editar", "customers:edit", "customer-edit", customerEditPage},
-		{one + "/puntos", "points:write", "points", pointsPage},
-		{one + "/unir", "customers:erase", "merge", mergePage},
-		{one + "/borrar", "customers:erase", "erase", erasePage},
-	}
-}
-
-func customerForms() []panelForm {
+func customerArea() panelArea {
 	const one = "/panel/clientes/{customerId}"
 	toOne := func(v *panelRequest, id string) string { return pathOfCustomer("/panel/clientes/", v.member.role, id) }
 	back := func(v *panelRequest, _ string) string {
@@ -37,7 +24,15 @@ func customerForms() []panelForm {
 		}
 		patch = append(patch, m)
 	}
-	return []panelForm{
+	return panelArea{[]panelPage{
+		{"/panel/clientes", "customers:read", "customers", customersPage},
+		{"/panel/clientes/nuevo", "customers:write", "customer-new", customerNewPage},
+		{one, "customers:read", "customer", customerPage},
+		{one + "/editar", "customers:edit", "customer-edit", customerEditPage},
+		{one + "/puntos", "points:write", "points", pointsPage},
+		{one + "/unir", "customers:erase", "merge", mergePage},
+		{one + "/borrar", "customers:erase", "erase", erasePage},
+	}, []panelForm{
 		{path: "/panel/clientes/nuevo", need: "customers:write", from: "/panel/clientes/nuevo", members: enrolMembers, handle: enrolNew, action: "customer.created", done: toOne},
 		{path: one + "/editar", need: "customers:edit", from: one + "/editar", members: patch, handle: patchCustomer, done: back},
 		{path: one + "/puntos/dar", need: "points:write", from: one + "/puntos", members: byHand, handle: addPoints, action: "points.added", about: "customerId", shows: shownOfPoints, done: back},
@@ -45,7 +40,7 @@ func customerForms() []panelForm {
 		{path: one + "/retenciones/{holdId}/liberar", need: "points:write", from: one, handle: releaseShown, action: "points.released", about: "customerId", done: back},
 		{path: one + "/unir", need: "customers:erase", from: one + "/unir", members: []formMember{{name: "from"}}, handle: mergeCustomers, shows: shownOfMerge, done: back},
 		{path: one + "/borrar", need: "customers:erase", from: one + "/borrar", members: []formMember{{name: "confirm"}}, handle: eraseCustomer, done: back},
-	}
+	}}
 }
 
 // releaseShown releases the hold that the path of its form names, of the customer that the path names.

@@ -18,11 +18,11 @@ const (
 	referencePath = developmentPath + "/referencia"
 )
 
-func developmentPages() []panelPage {
-	return []panelPage{
+func developmentArea() panelArea {
+	return panelArea{pages: []panelPage{
 		{developmentPath, "keys:manage", "development", developmentPage},
 		{referencePath, "keys:manage", "reference", referencePage},
-	}
+	}}
 }
 
 // developmentTabs are the pages of the area.

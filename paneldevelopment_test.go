@@ -287,7 +287,7 @@ func TestDevelopmentAudit(t *testing.T) {
 		webhookPath + "/repetir":   {hook + "/repetir", []string{"from", "1"}, 303, []string{auditWebhookReplayed}},
 		webhookPath + "/prueba":    {hook + "/prueba", nil, 200, []string{auditWebhookTested}},
 	}
-	for _, f := range slices.Concat(keyForms(), webhookForms()) {
+	for _, f := range slices.Concat(keyFormArea().forms, webhookArea().forms) {
 		test, known := forms[f.path]
 		if !known {
 			t.Errorf("no test of %s", f.path)
@@ -334,7 +334,7 @@ func TestDevelopmentRoles(t *testing.T) {
 	get := func(path string, _ ...string) *httptest.ResponseRecorder { return d.get(path) }
 	for _, r := range roles {
 		d.as = r
-		for _, p := range slices.Concat(developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages(), webhookEditPages()) {
+		for _, p := range slices.Concat(developmentArea().pages, keyArea().pages, keyFormArea().pages, requestArea().pages, webhookArea().pages, webhookEditArea().pages) {
 			w, allowed := d.get(fill(p.path, keyID, "crm")), r.may(p.need) != grantNone
 			if want := map[bool][]int{true: {200, 303}, false: {403}}[allowed]; !slices.Contains(want, w.Code) {
 				t.Errorf("%s opens %s: %d, want %v", r, p.path, w.Code, want)
@@ -343,7 +343,7 @@ func TestDevelopmentRoles(t *testing.T) {
 				t.Errorf("%s: %s tells a foreign id from an absent one", r, p.path)
 			}
 		}
-		for _, f := range slices.Concat(keyForms(), webhookForms(), webhookEditForms()) {
+		for _, f := range slices.Concat(keyFormArea().forms, webhookArea().forms, webhookEditArea().forms) {
 			got, want := answer(d.post, f.path, foreign.ID.String(), "ajeno"), answer(d.post, f.path, absent, "ninguno")
 			if strings.Contains(f.path, "{") && got != want {
 				t.Errorf("%s: %s tells a foreign id from an absent one:\n%s\n%s", r, f.path, got, want)
@@ -368,8 +368,8 @@ func TestPlanWithoutAPI(t *testing.T) {
 	s := newShop(t, setup{})
 	d := newDesk(s)
 	_, keyID := d.makeKey()
-	pages := slices.Concat(developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages(), webhookEditPages())
-	forms := slices.Concat(keyForms(), webhookForms(), webhookEditForms())
+	pages := slices.Concat(developmentArea().pages, keyArea().pages, keyFormArea().pages, requestArea().pages, webhookArea().pages, webhookEditArea().pages)
+	forms := slices.Concat(keyFormArea().forms, webhookArea().forms, webhookEditArea().forms)
 	named := strings.NewReplacer("{"+keyIDParam+"}", keyID, "{hook}", "x")
 	menu := func(as role) bool {
 		return strings.Contains(d.panelShop.open(as, "/panel/cuenta").Body.String(), `href="`+developmentPath+`"`)

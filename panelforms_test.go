@@ -668,7 +668,7 @@ func (w *formWorld) formsWithAmounts() (list []readingsForm) {
 
 // send sends a form as its method says.
 func (f *readingsForm) send(w *formWorld, fields url.Values) *httptest.ResponseRecorder {
-	if f.path == simulatorPages()[0].path {
+	if f.path == simulatorArea().pages[0].path {
 		return w.panelShop.open(roleOwner, f.path+"?"+fields.Encode())
 	}
 	return w.panelShop.post(roleOwner, w.filled(f.path), fields)

@@ -12,12 +12,8 @@ import (
 
 const handoutPath = "/panel/segmentos/{segmentId}/dar"
 
-func handoutPages() []panelPage {
-	return []panelPage{{handoutPath, "points:write", "handout", handoutPage}}
-}
-
-func handoutForms() []panelForm {
-	return []panelForm{{
+func handoutArea() panelArea {
+	return panelArea{[]panelPage{{handoutPath, "points:write", "handout", handoutPage}}, []panelForm{{
 		path: handoutPath, need: "points:write", from: handoutPath, proof: true, handle: giveToSegment, prepare: countForForm,
 		members: []formMember{{name: "amount", kind: amountMember}, {name: "category"}, {name: "comment", must: true}, {name: "expiresAt"}, {name: "loyaltyProgramId"}, {name: countedField}},
 		shows: func(done any) any {
@@ -25,7 +21,7 @@ func handoutForms() []panelForm {
 			return []any{h.Segment, h.Program, h.Points, h.Counted, h.Sum, h.Category, h.Expires}
 		},
 		done: func(v *panelRequest, _ string) string { return v.r.URL.EscapedPath() },
-	}}
+	}}}
 }
 
 // countedField is how many customers the server counts when the form comes.

@@ -8,15 +8,11 @@ import (
 
 // The home page and the statistics.
 
-func figurePages() []panelPage {
-	return []panelPage{
+func figureArea() panelArea {
+	return panelArea{[]panelPage{
 		{"/panel", anyone, "home", homePage},
 		{"/panel/estadisticas", "statistics:read", "statistics", statisticsPage},
-	}
-}
-
-func figureForms() []panelForm {
-	return []panelForm{fileForm("/panel/estadisticas/csv/{figure}", "statistics:read", "/panel/estadisticas", statisticsCSV)}
+	}, []panelForm{fileForm("/panel/estadisticas/csv/{figure}", "statistics:read", "/panel/estadisticas", statisticsCSV)}}
 }
 
 // A homeView is what an organization looks at first.

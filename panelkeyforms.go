@@ -42,14 +42,7 @@ var (
 // maxList bounds the text of a list of addresses, in characters.
 const maxList = 4000
 
-func keyFormPages() []panelPage {
-	return []panelPage{
-		{keysPath + "/nueva", "keys:manage", "key-new", newKeyPage},
-		{keyPath + "/cambiar", "keys:manage", "key-change", changeKeyPage},
-	}
-}
-
-func keyForms() []panelForm {
+func keyFormArea() panelArea {
 	made := &panelPage{keysPath + "/nueva", "keys:manage", "key-made", nil}
 	again := func(_ *panelRequest, id string) string { return keysPath + "/" + id + "?" + madeParam + "=1" }
 	back := func(v *panelRequest, _ string) string { return keysPath + "/" + v.r.PathValue(keyIDParam) }
@@ -63,7 +56,10 @@ func keyForms() []panelForm {
 	for i := range all {
 		all[i].need, all[i].proof = "keys:manage", true
 	}
-	return all
+	return panelArea{[]panelPage{
+		{keysPath + "/nueva", "keys:manage", "key-new", newKeyPage},
+		{keyPath + "/cambiar", "keys:manage", "key-change", changeKeyPage},
+	}, all}
 }
 
 func keyMembers() []formMember {

@@ -50,8 +50,8 @@ type errorGroup struct {
 	Path   string // to these requests
 }
 
-func requestPages() []panelPage {
-	return []panelPage{{requestsPath, "requests:read", "requests", requestsPage}}
+func requestArea() panelArea {
+	return panelArea{pages: []panelPage{{requestsPath, "requests:read", "requests", requestsPage}}}
 }
 
 func requestsPage(v *panelRequest) (any, fillFunc) {

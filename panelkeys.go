@@ -14,13 +14,13 @@ const (
 	scopeField = "scope." // begins the names of the boxes of scopes: each has one of its own
 )
 
-func keyPages() []panelPage {
-	return []panelPage{
+func keyArea() panelArea {
+	return panelArea{pages: []panelPage{
 		{keysPath, "keys:manage", "keys", keysPage},
 		{keyPath, "keys:manage", "key", keyPage},
 		{keyPath + "/renovar", "keys:manage", "key-rotate", oneKeyPage},
 		{keyPath + "/revocar", "keys:manage", "key-revoke", oneKeyPage},
-	}
+	}}
 }
 
 // codeKeyNotFound is for a key that the organization does not have.

@@ -5,20 +5,16 @@ import "strings"
 // The lock of the till. A locked session gets one page, whatever it asks for: who it is of, and
 // a field for the PIN. That page keeps where the member was going, or the form that was sent.
 
-func lockPages() []panelPage {
-	return []panelPage{
+func lockArea() panelArea {
+	return panelArea{[]panelPage{
 		{pinPath, "till", "pin", pinPage},
 		{unlockPath, anyone, "lock", lockPage},
-	}
-}
-
-func lockForms() []panelForm {
-	return []panelForm{
+	}, []panelForm{
 		{path: pinPath, need: "till", from: pinPath, run: runPIN},
 		{path: pinPath + "/quitar", need: "till", from: pinPath, run: runDropPIN},
 		{path: lockPath, need: "till", from: pinPath, run: runLock},
 		{path: unlockPath, need: anyone, from: unlockPath, most: mostCarried, run: runUnlock},
-	}
+	}}
 }
 
 func lockPage(v *panelRequest) (any, fillFunc) {

@@ -15,24 +15,20 @@ import (
 
 const invitationPath = "/panel/invitacion/{token}"
 
-func logInPages() []panelPage {
-	return []panelPage{
+func logInArea() panelArea {
+	return panelArea{[]panelPage{
 		{"/panel/entrar", everyone, "login", logInPage},
 		{"/panel/entrar/codigo", everyone, "login-code", logInCodePage},
 		{invitationPath, everyone, "invitation", invitationPage},
 		{provePath, anyone, "prove", provePage},
-	}
-}
-
-func logInForms() []panelForm {
-	return []panelForm{
+	}, []panelForm{
 		{path: "/panel/entrar", need: everyone, from: "/panel/entrar", run: runLogIn},
 		{path: "/panel/entrar/codigo", need: everyone, from: "/panel/entrar/codigo", run: runLogInCode},
 		{path: invitationPath, need: everyone, from: invitationPath, run: runInvitation},
 		{path: provePath, need: anyone, from: provePath, most: mostCarried, run: runProve},
 		{path: "/panel/organizacion", need: anyone, from: "/panel/cuenta", run: runEnter},
 		{path: outPath, need: anyone, from: "/panel/cuenta", run: runLogOut},
-	}
+	}}
 }
 
 // panelFault returns an error of people as pages tell it.

@@ -9,17 +9,13 @@ import (
 
 // The customers in a segment: a list by cursor, and the same as a file.
 
-func memberPages() []panelPage {
-	return []panelPage{
+func memberArea() panelArea {
+	return panelArea{[]panelPage{
 		{membersPath, "customers:read", "members", membersPage},
-	}
+	}, []panelForm{fileForm(membersPath+"/csv", "data:export", membersPath, membersExport)}}
 }
 
 const membersPath = "/panel/segmentos/{segmentId}/clientes"
-
-func memberForms() []panelForm {
-	return []panelForm{fileForm(membersPath+"/csv", "data:export", membersPath, membersExport)}
-}
 
 // A membersView is a page of the customers in a segment.
 type membersView struct {

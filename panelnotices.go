@@ -12,13 +12,13 @@ import (
 // Notices: whom a shop may write to today, each with a link that opens WhatsApp or an e-mail with a
 // text of the shop's. Sello sends nothing. Also whether a customer wants notices, on other pages.
 
-func noticeForms() []panelForm {
+func noticeArea() panelArea {
 	back := func(v *panelRequest, _ string) string { return v.noticeList() }
 	members := []formMember{{name: "que"}, {name: "after"}}
-	return []panelForm{
+	return panelArea{[]panelPage{{noticesPath, "customers:edit", "notices", noticesPage}}, []panelForm{
 		{path: noticesPath + "/{customerId}/escrito", need: "customers:edit", from: noticesPath, members: members, handle: markNotice(true), done: back, forms: true},
 		{path: noticesPath + "/{customerId}/quitar", need: "customers:edit", from: noticesPath, members: members, handle: markNotice(false), done: back, forms: true},
-	}
+	}}
 }
 
 // markNotice notes that the member wrote to the customer of the path about what the list is of, or
@@ -39,10 +39,6 @@ func markNotice(wrote bool) func(*request) action {
 			return reply{http.StatusOK, struct{}{}}, err
 		}
 	}
-}
-
-func noticePages() []panelPage {
-	return []panelPage{{noticesPath, "customers:edit", "notices", noticesPage}}
 }
 
 const noticesPath = "/panel/avisos"

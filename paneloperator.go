@@ -20,22 +20,18 @@ import (
 
 const operatorPath = "/panel/operador"
 
-func operatorPages() []panelPage {
-	return []panelPage{
+func operatorArea() panelArea {
+	return panelArea{[]panelPage{
 		{operatorPath, operates, "operator", operatorPage},
 		{operatorPath + "/copias", operates, "backups", backupsPage},
 		{operatorPath + "/verificacion", operates, "verify", verifyPage},
 		{operatorPath + "/verificacion/huellas", operates, "", digestsFile},
 		{operatorPath + "/organizaciones", operates, "organizations", organizationsPage},
 		{operatorPath + "/usuarios", operates, "users", usersPage},
-	}
-}
-
-func operatorForms() []panelForm {
-	return []panelForm{
+	}, []panelForm{
 		{path: operatorPath + "/copias", need: operates, from: operatorPath + "/copias", proof: true, run: startBackup},
 		{path: operatorPath + "/verificacion", need: operates, from: operatorPath + "/verificacion", proof: true, run: startVerify},
-	}
+	}}
 }
 
 // fillNow is a fillFunc that needs no transaction: err is what went wrong.
@@ -499,7 +495,7 @@ type tabItem struct {
 // OperatorTabs are the operator's pages; without backups on a database.
 func (f *pageData) OperatorTabs() (tabs []tabItem) {
 	server := f.request.panel.server
-	for _, each := range operatorPages() {
+	for _, each := range operatorArea().pages {
 		if each.template == "backups" && server != nil && server.plan == nil {
 			continue
 		}

@@ -116,7 +116,7 @@ func TestOperatorDatabase(t *testing.T) {
 func TestOperatorAlone(t *testing.T) {
 	t.Parallel()
 	s := newOperatedShop(t)
-	for _, page := range operatorPages() {
+	for _, page := range operatorArea().pages {
 		if page.template == "" {
 			continue
 		}
@@ -129,7 +129,7 @@ func TestOperatorAlone(t *testing.T) {
 			}
 		}
 	}
-	for _, f := range operatorForms() {
+	for _, f := range operatorArea().forms {
 		if w := s.panelShop.post(roleAdmin, f.path, url.Values{}); w.Code != http.StatusForbidden {
 			t.Errorf("POST %s: %d", f.path, w.Code)
 		}
@@ -293,7 +293,7 @@ func TestOperatorSeesNoCustomers(t *testing.T) {
 		s.work.Wait()
 	}
 	secrets := regexp.MustCompile(`(?i)xochi|zempo|5598761234|` + c.String())
-	for _, page := range operatorPages() {
+	for _, page := range operatorArea().pages {
 		body := s.panelShop.get(roleOwner, page.path).Body.String()
 		if found := secrets.FindString(body); found != "" {
 			t.Errorf("%s has %q", page.path, found)

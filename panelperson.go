@@ -9,8 +9,8 @@ import (
 // What a person of the team, or an API key, did in the last days, beside all others. It needs
 // users:manage, as unusual activity does.
 
-func personPages() []panelPage {
-	return []panelPage{{personPath, usersManage, "work", personPage}, {keyWorkPath, usersManage, "work", personPage}}
+func personArea() panelArea {
+	return panelArea{pages: []panelPage{{personPath, usersManage, "work", personPage}, {keyWorkPath, usersManage, "work", personPage}}}
 }
 
 // personSpans are the days that the page can be of; the last one is what it begins with.

@@ -1,21 +1,29 @@
 package main
 
-import (
-	"slices"
-)
-
 // The pages and forms of the panel, and its navigation.
 
-func panelPages() []panelPage {
-	return slices.Concat(figurePages(), tillPages(), customerPages(), statementPages(), salePages(), redemptionPages(), rewardPages(), programPages(), segmentPages(), memberPages(), noticePages(), handoutPages(), simulatorPages(), configPages(), versionPages(),
-		developmentPages(), keyPages(), keyFormPages(), requestPages(), webhookPages(), webhookEditPages(),
-		activityPages(), personPages(), auditPages(), operatorPages(),
-		teamPages(), accountPages(), lockPages(), logInPages())
+// panelAreas are the parts of the panel; what logs out comes last.
+func panelAreas() []panelArea {
+	return []panelArea{
+		figureArea(), tillArea(), undoArea(), customerArea(), statementArea(), saleArea(), redemptionArea(), rewardArea(),
+		programArea(), segmentArea(), memberArea(), handoutArea(), noticeArea(), simulatorArea(), configArea(), versionArea(),
+		developmentArea(), keyArea(), keyFormArea(), requestArea(), webhookArea(), webhookEditArea(),
+		activityArea(), personArea(), auditArea(), operatorArea(), teamArea(), accountArea(), lockArea(), logInArea(),
+	}
 }
 
-func panelForms() []panelForm {
-	return slices.Concat(figureForms(), tillForms(), undoForms(), customerForms(), saleForms(), redemptionForms(), rewardForms(), programForms(), segmentForms(), memberForms(), handoutForms(), noticeForms(), configForms(), keyForms(), webhookForms(), webhookEditForms(),
-		auditForms(), operatorForms(), teamForms(), accountForms(), lockForms(), logInForms()) // to log out comes last
+func panelPages() (all []panelPage) {
+	for _, a := range panelAreas() {
+		all = append(all, a.pages...)
+	}
+	return all
+}
+
+func panelForms() (all []panelForm) {
+	for _, a := range panelAreas() {
+		all = append(all, a.forms...)
+	}
+	return all
 }
 
 // panelPlaces are the lines of the navigation, in order.

@@ -102,7 +102,7 @@ func TestPanelProvesForms(t *testing.T) {
 // password.
 func TestPanelProvesRepeats(t *testing.T) {
 	t.Parallel()
-	for _, f := range webhookForms() {
+	for _, f := range webhookArea().forms {
 		if _, what, _ := strings.Cut(f.path, "{hook}"); (what == "/repetir" || what == "/secreto") != f.proof {
 			t.Errorf("%s: the password is asked for: %v", f.path, f.proof)
 		}

@@ -4,22 +4,18 @@ import "strings"
 
 // Redemptions: the list, and one of them.
 
-func redemptionPages() []panelPage {
-	return []panelPage{
-		{"/panel/canjes", "rewards:read", "redemptions", redemptionsPage},
-		{"/panel/canjes/{redemptionId}", "rewards:read", "redemption", redemptionPage},
-	}
-}
-
-func redemptionForms() []panelForm {
+func redemptionArea() panelArea {
 	const one = "/panel/canjes/{redemptionId}"
 	back := func(v *panelRequest, _ string) string {
 		return afterDone("/panel/canjes/" + v.r.PathValue("redemptionId"))
 	}
-	return []panelForm{
+	return panelArea{[]panelPage{
+		{"/panel/canjes", "rewards:read", "redemptions", redemptionsPage},
+		{"/panel/canjes/{redemptionId}", "rewards:read", "redemption", redemptionPage},
+	}, []panelForm{
 		{path: one + "/uso", need: "rewards:write", from: one, members: []formMember{{name: "code"}}, handle: ofPath(useRedemption), action: "redemption.used", done: back},
 		{path: one + "/cancelar", need: "redemptions:cancel", from: one, guard: ownRedemption, handle: ofPath(cancelRedemption), done: back},
-	}
+	}}
 }
 
 // A redemptionsView is a page of the list.

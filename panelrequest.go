@@ -67,6 +67,12 @@ type panelMap struct {
 	texts  panelTexts
 }
 
+// A panelArea is a part of the panel.
+type panelArea struct {
+	pages []panelPage
+	forms []panelForm
+}
+
 // A panelForm is what a POST does.
 type panelForm struct {
 	path    string // as http.ServeMux takes it

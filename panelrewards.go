@@ -8,15 +8,7 @@ import (
 
 // Rewards: what points can be spent on, and the form of one.
 
-func rewardPages() []panelPage {
-	return []panelPage{
-		{"/panel/recompensas", "rewards:read", "rewards", rewardsPage},
-		{"/panel/recompensas/nueva", "config:write", "reward", rewardPage},
-		{"/panel/recompensas/{rewardId}", "config:write", "reward", rewardPage},
-	}
-}
-
-func rewardForms() []panelForm {
+func rewardArea() panelArea {
 	members := []formMember{
 		wordMember("name"), wordMember("description"), wordMember("imageUrl"), wordMember("program"), wordMember("status"), figureMember("pointsCost"),
 		figureMember("stock"), figureMember("limitPerCustomer"), boxesMember("tiers"), boxesMember("segments"), wordMember("validFrom"), wordMember("validTo"),
@@ -24,10 +16,14 @@ func rewardForms() []panelForm {
 		partMember("effect", wordMember("type"), figureMember("amount"), figureMember("percent"), wordMember("sku")),
 	}
 	done := func(*panelRequest, string) string { return "/panel/recompensas?hecho=1" }
-	return reviewedForms("reward", []panelForm{
+	return panelArea{[]panelPage{
+		{"/panel/recompensas", "rewards:read", "rewards", rewardsPage},
+		{"/panel/recompensas/nueva", "config:write", "reward", rewardPage},
+		{"/panel/recompensas/{rewardId}", "config:write", "reward", rewardPage},
+	}, reviewedForms("reward", []panelForm{
 		{path: "/panel/recompensas/nueva", from: "/panel/recompensas/nueva", members: members, handle: editing(editReward), done: done},
 		{path: "/panel/recompensas/{rewardId}", from: "/panel/recompensas/{rewardId}", members: members, handle: editing(editReward), done: done},
-	})
+	})}
 }
 
 // editReward lays the form of a reward over a document: one that is there, or a new one.

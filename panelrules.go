@@ -11,17 +11,7 @@ import (
 
 // The program: rules as sentences, tiers, and how points live.
 
-func programPages() []panelPage {
-	const one = "/panel/programa/{programId}"
-	return []panelPage{
-		{"/panel/programa", "loyalty:read", "program", programPage},
-		{one, "config:write", "program-edit", programEditPage},
-		{one + "/nueva", "config:write", "rule", rulePage},
-		{one + "/reglas/{ruleId}", "config:write", "rule", rulePage},
-	}
-}
-
-func programForms() []panelForm {
+func programArea() panelArea {
 	const one = "/panel/programa/{programId}"
 	ruleMembers := []formMember{
 		wordMember("name"), wordMember("on"), wordMember("reward"), partMember("per", figureMember("amount"), figureMember("points")), figureMember("perItem"), figureMember("points"), figureMember("multiplier"),
@@ -36,13 +26,18 @@ func programForms() []panelForm {
 		{name: "tiers", kind: madeMember, make: tierRows},
 	}
 	done := func(*panelRequest, string) string { return "/panel/programa?hecho=1" }
-	return append(reviewedForms("program", []panelForm{
+	return panelArea{[]panelPage{
+		{"/panel/programa", "loyalty:read", "program", programPage},
+		{one, "config:write", "program-edit", programEditPage},
+		{one + "/nueva", "config:write", "rule", rulePage},
+		{one + "/reglas/{ruleId}", "config:write", "rule", rulePage},
+	}, append(reviewedForms("program", []panelForm{
 		{path: one, from: one, members: members, handle: editing(editProgram), done: done},
 	}), reviewedForms("rule", []panelForm{
 		{path: one + "/nueva", from: one + "/nueva", members: ruleMembers, handle: editing(editRule), done: done},
 		{path: one + "/reglas/{ruleId}", from: one + "/reglas/{ruleId}", members: ruleMembers, handle: editing(editRule), done: done},
 		{path: one + "/reglas/{ruleId}/quitar", from: one + "/reglas/{ruleId}", handle: editing(removeRule), done: done},
-	})...)
+	})...)}
 }
 
 // currencyMember is what points are called: a word, and another for one if that is not blank.

@@ -10,24 +10,20 @@ import (
 
 // Sales: the list, one sale, and its return.
 
-func salePages() []panelPage {
-	return []panelPage{
-		{"/panel/ventas", "transactions:read", "sales", salesPage},
-		{"/panel/ventas/{transactionId}", "transactions:read", "sale", salePage},
-		{"/panel/ventas/{transactionId}/devolucion", "transactions:return", "return", returnPage},
-	}
-}
-
-func saleForms() []panelForm {
+func saleArea() panelArea {
 	members := []formMember{
 		{name: "customerId"}, {name: "type", kind: fixedMember, value: typeReturn}, {name: "totalAmount", kind: amountMember},
 		{name: "originalTransactionId", kind: pathMember, value: "transactionId"}, {name: "comment"}, saleMembers[len(saleMembers)-1],
 		{name: "restoreRedemptions", kind: madeMember, make: restoring},
 	}
-	return []panelForm{
+	return panelArea{[]panelPage{
+		{"/panel/ventas", "transactions:read", "sales", salesPage},
+		{"/panel/ventas/{transactionId}", "transactions:read", "sale", salePage},
+		{"/panel/ventas/{transactionId}/devolucion", "transactions:return", "return", returnPage},
+	}, []panelForm{
 		{path: "/panel/ventas/{transactionId}/devolucion", need: "transactions:return", from: "/panel/ventas/{transactionId}/devolucion", members: members, labels: "sale",
 			handle: registerTransaction, guard: ownSale, prepare: sumReturn, action: "transaction.returned", shows: shownOfReturn, done: afterReturn},
-	}
+	}}
 }
 
 // afterReturn is the page of a return that was registered: at the till for a member who may

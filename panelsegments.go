@@ -12,26 +12,22 @@ import (
 // Segments: who is in each, in words, and the form of one. The form has the segments that are
 // one list of comparisons; others are changed in the document.
 
-func segmentPages() []panelPage {
-	return []panelPage{
-		{"/panel/segmentos", "segments:read", "segments", segmentsPage},
-		{"/panel/segmentos/nuevo", "config:write", "segment", segmentPage},
-		{"/panel/segmentos/{segmentId}", "config:write", "segment", segmentPage},
-	}
-}
-
-func segmentForms() []panelForm {
+func segmentArea() panelArea {
 	const one = "/panel/segmentos/{segmentId}"
 	members := []formMember{
 		wordMember("name"), wordMember("description"), figureMember("priority"), {name: "isActive", kind: checkMember}, wordMember("join"),
 		{name: "rows", kind: madeMember, make: comparisonRows},
 	}
 	done := func(*panelRequest, string) string { return "/panel/segmentos?hecho=1" }
-	return reviewedForms("segment", []panelForm{
+	return panelArea{[]panelPage{
+		{"/panel/segmentos", "segments:read", "segments", segmentsPage},
+		{"/panel/segmentos/nuevo", "config:write", "segment", segmentPage},
+		{"/panel/segmentos/{segmentId}", "config:write", "segment", segmentPage},
+	}, reviewedForms("segment", []panelForm{
 		{path: "/panel/segmentos/nuevo", from: "/panel/segmentos/nuevo", members: members, handle: editing(editSegment), done: done},
 		{path: one, from: one, members: members, handle: editing(editSegment), done: done},
 		{path: one + "/quitar", from: one, handle: editing(removeSegment), done: done},
-	})
+	})}
 }
 
 // comparisonRows are the rows of comparisons. A value is a number, true, false or a text, as

@@ -7,8 +7,8 @@ import (
 // The simulator: what a sale would earn, which rules would give it, and why the others would
 // not. It registers the sale as the API does, and keeps nothing.
 
-func simulatorPages() []panelPage {
-	return []panelPage{{"/panel/simulador", "loyalty:read", "simulator", simulatorPage}}
+func simulatorArea() panelArea {
+	return panelArea{pages: []panelPage{{"/panel/simulador", "loyalty:read", "simulator", simulatorPage}}}
 }
 
 var simulatorForm = panelForm{

@@ -2,8 +2,8 @@ package main
 
 // What a customer had on a day, or will have, and the statement of a month, to print.
 
-func statementPages() []panelPage {
-	return []panelPage{{"/panel/clientes/{customerId}/estado", "customers:read", "statement", statementPage}}
+func statementArea() panelArea {
+	return panelArea{pages: []panelPage{{"/panel/clientes/{customerId}/estado", "customers:read", "statement", statementPage}}}
 }
 
 // A dayBalance is what a customer has on the day that the customer's page was asked about.

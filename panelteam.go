@@ -4,18 +4,7 @@ import "slices"
 
 // The people of the organization.
 
-func teamPages() []panelPage {
-	return []panelPage{
-		{"/panel/equipo", usersManage, "team", teamPage},
-		{"/panel/equipo/nuevo", usersManage, "team-new", teamNewPage},
-		{"/panel/equipo/{userId}", usersManage, "teammate", teammatePage},
-	}
-}
-
-// linkPage shows an invitation's link once. It has no address.
-var linkPage = &panelPage{need: usersManage, template: "link"}
-
-func teamForms() []panelForm {
+func teamArea() panelArea {
 	const one = "/panel/equipo/{userId}"
 	team := func(*panelRequest, string) string { return "/panel/equipo" }
 	back := func(v *panelRequest, _ string) string { return "/panel/equipo/" + v.r.PathValue("userId") }
@@ -37,8 +26,15 @@ func teamForms() []panelForm {
 	for i := range all {
 		all[i].need, all[i].proof = usersManage, true
 	}
-	return all
+	return panelArea{[]panelPage{
+		{"/panel/equipo", usersManage, "team", teamPage},
+		{"/panel/equipo/nuevo", usersManage, "team-new", teamNewPage},
+		{"/panel/equipo/{userId}", usersManage, "teammate", teammatePage},
+	}, all}
 }
+
+// linkPage shows an invitation's link once. It has no address.
+var linkPage = &panelPage{need: usersManage, template: "link"}
 
 // memberNow is the member as the transaction sees it: the role may have changed since the request
 // began.

@@ -9,14 +9,31 @@ import (
 // The till: find the customer, register the sale, hand over the reward. Three screens with
 // the same places for the same things.
 
-func tillPages() []panelPage {
-	return []panelPage{
+func tillArea() panelArea {
+	const customer = "/panel/caja/{customerId}"
+	at := func(v *panelRequest) string { return "/panel/caja/" + v.r.PathValue("customerId") }
+	return panelArea{[]panelPage{
 		{"/panel/caja", "till", "till", tillPage},
 		{enrolPath, "customers:write", "enrol", enrolPage},
 		{"/panel/caja/{customerId}", "till", "till-customer", tillCustomerPage},
 		{"/panel/caja/{customerId}/venta/{transactionId}", "till", "till-sale", tillSalePage},
 		{"/panel/caja/{customerId}/canje/{redemptionId}", "till", "till-redemption", tillRedemptionPage},
-	}
+	}, []panelForm{
+		{path: enrolPath, need: "customers:write", from: enrolPath, members: enrolMembers, handle: enrolNew, action: "customer.created",
+			forms: true, done: func(_ *panelRequest, id string) string { return "/panel/caja/" + id }},
+		{path: customer + "/venta", need: "transactions:write", from: customer, members: saleMembers, labels: "sale", handle: registerTransaction, action: "transaction.created",
+			forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/venta/" + id) }},
+		{path: customer + "/canje", need: "rewards:write", from: customer, members: []formMember{{name: "customerId", kind: pathMember}, {name: "productId"}, {name: "comment"}, {name: "expectedPoints", kind: amountMember}},
+			handle: redeemReward, action: "redemption.created", forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/canje/" + id) }},
+		{path: customer + "/canje/{redemptionId}/uso", need: "rewards:write", from: customer + "/canje/{redemptionId}", members: []formMember{{name: "code"}},
+			handle: ofPath(useRedemption), action: "redemption.used", forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/canje/" + id) }},
+		{path: customer + "/canje/{redemptionId}/venta", need: "transactions:write", from: customer + "/canje/{redemptionId}", members: saleMembers, labels: "sale", handle: sellWithVoucher, action: "transaction.created",
+			forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/venta/" + id) }},
+		{path: customer + "/canje/{redemptionId}/deshacer", need: "redemptions:cancel", from: customer + "/canje/{redemptionId}", guard: ownRedemption,
+			handle: ofPath(cancelRedemption), forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/canje/" + id) }},
+		{path: customer + "/venta/{transactionId}/deshacer", need: "transactions:return", from: customer + "/venta/{transactionId}", guard: ownSale, members: undoMembers, labels: "sale",
+			handle: registerTransaction, action: "transaction.returned", forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/venta/" + id) }},
+	}}
 }
 
 var saleMembers = []formMember{
@@ -33,27 +50,6 @@ var saleMembers = []formMember{
 
 var enrolMembers = []formMember{
 	{name: "phoneNumber"}, {name: "email"}, {name: "firstName"}, {name: "lastName"}, {name: "externalId"}, {name: "birthDate", kind: madeMember, make: blankOr(birthDateLiteral)}, {name: "marketing", kind: madeMember, make: blankOr(boolLiteral)},
-}
-
-func tillForms() []panelForm {
-	const customer = "/panel/caja/{customerId}"
-	at := func(v *panelRequest) string { return "/panel/caja/" + v.r.PathValue("customerId") }
-	return []panelForm{
-		{path: enrolPath, need: "customers:write", from: enrolPath, members: enrolMembers, handle: enrolNew, action: "customer.created",
-			forms: true, done: func(_ *panelRequest, id string) string { return "/panel/caja/" + id }},
-		{path: customer + "/venta", need: "transactions:write", from: customer, members: saleMembers, labels: "sale", handle: registerTransaction, action: "transaction.created",
-			forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/venta/" + id) }},
-		{path: customer + "/canje", need: "rewards:write", from: customer, members: []formMember{{name: "customerId", kind: pathMember}, {name: "productId"}, {name: "comment"}, {name: "expectedPoints", kind: amountMember}},
-			handle: redeemReward, action: "redemption.created", forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/canje/" + id) }},
-		{path: customer + "/canje/{redemptionId}/uso", need: "rewards:write", from: customer + "/canje/{redemptionId}", members: []formMember{{name: "code"}},
-			handle: ofPath(useRedemption), action: "redemption.used", forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/canje/" + id) }},
-		{path: customer + "/canje/{redemptionId}/venta", need: "transactions:write", from: customer + "/canje/{redemptionId}", members: saleMembers, labels: "sale", handle: sellWithVoucher, action: "transaction.created",
-			forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/venta/" + id) }},
-		{path: customer + "/canje/{redemptionId}/deshacer", need: "redemptions:cancel", from: customer + "/canje/{redemptionId}", guard: ownRedemption,
-			handle: ofPath(cancelRedemption), forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/canje/" + id) }},
-		{path: customer + "/venta/{transactionId}/deshacer", need: "transactions:return", from: customer + "/venta/{transactionId}", guard: ownSale, members: undoMembers, labels: "sale",
-			handle: registerTransaction, action: "transaction.returned", forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/venta/" + id) }},
-	}
 }
 
 // ofPath is a handler of the redemption that the path of its form names, of the customer that

@@ -8,7 +8,7 @@ import (
 // Who may undo what was done at the till. Who may not asks those who may: at the till; they answer on
 // the home page.
 
-func undoForms() []panelForm {
+func undoArea() panelArea {
 	const till = "/panel/caja/{customerId}"
 	asking := []formMember{{name: "reason"}}
 	asked := func(place, name string) func(*panelRequest, string) string {
@@ -17,12 +17,12 @@ func undoForms() []panelForm {
 		}
 	}
 	home := func(*panelRequest, string) string { return "/panel" }
-	return []panelForm{
+	return panelArea{forms: []panelForm{
 		{path: till + "/venta/{transactionId}/pedir", need: "till", from: till + "/venta/{transactionId}", members: asking, labels: "undo", handle: askToUndo(false), forms: true, done: asked("/venta/", "transactionId")},
 		{path: till + "/canje/{redemptionId}/pedir", need: "till", from: till + "/canje/{redemptionId}", members: asking, labels: "undo", handle: askToUndo(true), forms: true, done: asked("/canje/", "redemptionId")},
 		{path: "/panel/ventas/{transactionId}/no-deshacer", need: "transactions:return", from: "/panel", guard: noUndoer("transactions:return"), handle: declineUndo(false), done: home},
 		{path: "/panel/canjes/{redemptionId}/no-deshacer", need: "redemptions:cancel", from: "/panel", guard: noUndoer("redemptions:cancel"), handle: declineUndo(true), done: home},
-	}
+	}}
 }
 
 // noUndoer is the guard of declining a request: only who may undo what others did may decline.

@@ -11,11 +11,11 @@ import (
 
 const versionsPath = "/panel/configuracion/versiones"
 
-func versionPages() []panelPage {
-	return []panelPage{
+func versionArea() panelArea {
+	return panelArea{pages: []panelPage{
 		{versionsPath, "config:write", "versions", versionsPage},
 		{versionsPath + "/comparar", "config:write", "version", versionPage},
-	}
+	}}
 }
 
 // codeNoVersion says that the organization has no such version.

@@ -11,26 +11,21 @@ import (
 
 const newWebhookPath = webhooksPath + "/nuevo"
 
-func webhookEditPages() []panelPage {
-	const need = "webhooks:manage"
-	return []panelPage{
-		{newWebhookPath, need, "webhook", webhookPage},
-		{webhookPath + "/cambiar", need, "webhook", webhookPage},
-	}
-}
-
-func webhookEditForms() []panelForm {
+func webhookEditArea() panelArea {
 	const one, need = webhookPath + "/cambiar", "webhooks:manage"
 	members := []formMember{wordMember("url"), boxesMember("events"), wordMember("status")}
 	done := func(*panelRequest, string) string { return withQuery(webhooksPath, []pair{{"hecho", "1"}}) }
 	made := func(_ *panelRequest, hook string) string {
 		return withQuery(webhooksPath, []pair{{newHookParam, hook}})
 	}
-	return reviewedForms("webhook", []panelForm{
+	return panelArea{[]panelPage{
+		{newWebhookPath, need, "webhook", webhookPage},
+		{webhookPath + "/cambiar", need, "webhook", webhookPage},
+	}, reviewedForms("webhook", []panelForm{
 		{path: newWebhookPath, need: need, from: newWebhookPath, members: append([]formMember{wordMember("key")}, members...), handle: editing(editWebhook), done: made},
 		{path: one, need: need, from: one, members: members, handle: editing(editWebhook), done: done},
 		{path: webhookPath + "/quitar", need: need, from: one, handle: editing(removeWebhook), done: done},
-	})
+	})}
 }
 
 // editWebhook lays the form of a webhook over a document: one that is there, or a new one.

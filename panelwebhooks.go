@@ -16,23 +16,19 @@ const webhookPath = webhooksPath + "/{hook}"
 // newHookParam says on the list which webhook was made: it has no secret yet.
 const newHookParam = "nuevo"
 
-func webhookPages() []panelPage {
-	return []panelPage{
-		{webhooksPath, "webhooks:manage", "webhooks", webhooksPage},
-		{webhookPath + "/entregas", "webhooks:manage", "deliveries", deliveriesPage},
-	}
-}
-
-func webhookForms() []panelForm {
+func webhookArea() panelArea {
 	const need = "webhooks:manage"
 	made := &panelPage{webhooksPath, need, "webhook-secret", nil}
 	back := func(*panelRequest, string) string { return webhooksPath }
-	return []panelForm{
+	return panelArea{[]panelPage{
+		{webhooksPath, "webhooks:manage", "webhooks", webhooksPage},
+		{webhookPath + "/entregas", "webhooks:manage", "deliveries", deliveriesPage},
+	}, []panelForm{
 		{path: webhookPath + "/secreto", need: need, from: webhooksPath, proof: true, handle: newSecretByForm, done: func(*panelRequest, string) string { return webhooksPath + "?" + madeParam + "=1" }, shown: made},
 		{path: webhookPath + "/continuar", need: need, from: webhooksPath, handle: resumeByForm, done: back},
 		{path: webhookPath + "/repetir", need: need, from: webhooksPath, proof: true, labels: "webhook", members: []formMember{{name: "from", kind: amountMember, must: true}}, handle: replayByForm, done: back},
 		{path: webhookPath + "/prueba", need: need, from: webhooksPath, run: testByForm},
-	}
+	}}
 }
 
 // Errors of these forms.

@@ -40,8 +40,8 @@ func TestRecipes(t *testing.T) {
 	}{
 		{"A field of a customer", columns, `"(\w+)"`, func(s string) []string { return []string{title(s)} }, true},
 		{"A route", texts["api.go"], `(?m)^\t\t\{"\w+ /api/v1(/[^"]+)", "[^"]+", (\w+)\}`, nil, false},
-		{"A page of the panel", texts["panelplaces.go"], `(\w+Pages)\(\)[,)]`, func(s string) []string {
-			s = strings.ToLower(strings.TrimSuffix(s, "Pages"))
+		{"A page of the panel", texts["panelplaces.go"], `(\w+Area)\(\),`, func(s string) []string {
+			s = strings.ToLower(strings.TrimSuffix(s, "Area"))
 			return []string{"panel" + s, "panel/" + s}
 		}, true},
 		{"A table of the store", texts["model.go"], `(?m)^\t(table\w+): +\{"[^"]*", "([^"]*)"`, nil, false},
