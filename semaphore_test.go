@@ -154,8 +154,8 @@ func (s *semaphoreShop) addPoints(size int, body io.Reader) *httptest.ResponseRe
 func (s *semaphoreShop) empty() {
 	s.servedShop.shop.Helper()
 	for _, r := range []*semaphore.Semaphore{s.servedShop.api.reading, s.servedShop.api.parsing, s.servedShop.api.bodies, s.servedShop.api.answers} {
-		if r.Busy() {
-			s.servedShop.shop.Error("units are still taken")
+		if n := r.Taken(); n != 0 {
+			s.servedShop.shop.Errorf("%d units or turns are still taken", n)
 		}
 	}
 }

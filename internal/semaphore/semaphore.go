@@ -71,5 +71,5 @@ func (s *Semaphore) Give(units int) {
 	}
 }
 
-// Busy reports whether units are in use, or somebody waits for some.
-func (s *Semaphore) Busy() bool { return len(s.taken)+len(s.turn) > 0 }
+// Taken returns how many units are in use, counting a turn that somebody waits in as one.
+func (s *Semaphore) Taken() int { return len(s.taken) + len(s.turn) }

@@ -27,11 +27,11 @@ func TestSemaphore(t *testing.T) {
 		ended, end := context.WithCancel(t.Context())
 		end()
 		take(ended, 1, 0, context.Canceled, 3*time.Second/2)
-		if !s.Busy() {
-			t.Error("not busy with all units in use")
+		if n := s.Taken(); n != 3 {
+			t.Errorf("%d taken with all 3 in use", n)
 		}
-		if s.Give(3); s.Busy() {
-			t.Error("busy with none in use")
+		if s.Give(3); s.Taken() != 0 {
+			t.Errorf("%d taken with none in use", s.Taken())
 		}
 		s, begun = New(0, full), time.Now()
 		take(t.Context(), 1, 0, full, time.Second)
