@@ -96,7 +96,8 @@
 // equal), tz (time zones), ordered (entries and merging), parallel (tasks on several goroutines),
 // host (what is done differently on each operating system), metrics (counters, in the text format
 // of Prometheus), qr (QR codes as SVG), reference (a page from an OpenAPI document), sheet (the
-// text of a spreadsheet: encodings, records of CSV, cells), throttle (how often something is done), webhook (signed deliveries) and disk;
+// text of a spreadsheet: encodings, records of CSV, cells), static (texts made once, with
+// ETag and gzip), throttle (how often something is done), webhook (signed deliveries) and disk;
 // processtest is for tests. Disk is the journaled bbolt file; its doc.go says how a write is
 // stored, and what is done behind bbolt's back.
 //

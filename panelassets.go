@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"sello/internal/chart"
+	"sello/internal/static"
 )
 
 // What pages of the panel load: a stylesheet, a script, and the colour of the organization.
@@ -28,17 +29,17 @@ const (
 
 // panelAssets are the files of the panel by their paths.
 type panelAssets struct {
-	byPath map[string]*prepared
+	byPath map[string]*static.Content
 	paths  map[string]string // by name, such as panel.css
 }
 
 var thePanelAssets = sync.OnceValue(func() *panelAssets {
-	a := &panelAssets{map[string]*prepared{}, map[string]string{}}
+	a := &panelAssets{map[string]*static.Content{}, map[string]string{}}
 	for name, contentType := range map[string]string{"panel.css": stylesheetType, "panel.js": "text/javascript; charset=utf-8"} {
 		text := panelFile(name)
 		sum := sha256.Sum256(text)
 		path := panelAssetPrefix + hex.EncodeToString(sum[:6]) + "/" + name
-		a.byPath[path], a.paths[name] = prepare(contentType, text), path
+		a.byPath[path], a.paths[name] = static.New(contentType, text), path
 	}
 	return a
 })
@@ -73,15 +74,13 @@ func (a *panelAssets) respond(h http.Header, r *http.Request) (status int, body 
 	p := a.byPath[r.URL.Path]
 	if hex, isBrand := strings.CutPrefix(r.URL.Path, panelBrandPrefix); isBrand {
 		if c, valid := chart.ParseColor(strings.TrimSuffix(hex, ".css")); valid && strings.HasSuffix(hex, ".css") {
-			text := chart.Stylesheet(c)
-			p = &prepared{contentType: stylesheetType, plain: representationOf(text)}
+			p = static.NewPlain(stylesheetType, chart.Stylesheet(c))
 		}
 	}
 	if p == nil {
 		return 0, nil, false
 	}
-	status, body = p.respond(h, r)
-	h.Set("Vary", "Accept-Encoding")
+	status, body = p.Respond(h, r)
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	return status, body, true

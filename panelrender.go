@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"sello/internal/static"
 )
 
 // How pages are made. A page is rendered whole before anything of it is sent. Pages are not
@@ -70,9 +72,9 @@ func (v *panelRequest) render(name string, view any) error {
 	h["Content-Type"] = htmlType
 	if _, is := view.(publicView); is {
 		h["Vary"] = []string{"Accept-Encoding"}
-		if takesGzip(v.r.Header["Accept-Encoding"]) {
+		if static.AcceptsGzip(v.r.Header) {
 			h["Content-Encoding"] = []string{"gzip"}
-			body = zipped(body, gzip.DefaultCompression)
+			body = static.Gzip(body, gzip.DefaultCompression)
 		}
 	}
 	v.send(body)

@@ -6,6 +6,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"sello/internal/static"
 )
 
 // The steps of a request, in the order of contract §3:
@@ -254,8 +256,8 @@ func (x *exchange) callerNow(t *txn) (caller, error) {
 func (x *exchange) read(req *request, act action) (int, []byte, error) {
 	if req.cfg == nil { // a route without a key has no organization to read
 		v, err := act(nil)
-		if p, ok := v.(*prepared); ok {
-			status, body := p.respond(x.Header(), req.Request)
+		if p, ok := v.(*static.Content); ok {
+			status, body := p.Respond(x.Header(), req.Request)
 			return status, body, nil
 		}
 		return encodeReply(v, http.StatusOK, err)
