@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"strings"
 )
 
 // The text is cut at its quotation marks. Each piece becomes one byte that
@@ -122,26 +123,25 @@ const (
 
 // parseID reads a piece as long as idForm. The zero id is none, and neither is one in capitals.
 func parseID(piece []byte) (u [16]byte, ok bool) {
-	n := 0
-	for i, c := range piece {
-		switch {
-		case idForm[i] == '-':
-			if c != '-' {
-				return u, false
-			}
-			continue
-		case '0' <= c && c <= '9':
-			c -= '0'
-		case 'a' <= c && c <= 'f':
-			c -= 'a' - 10
-		default:
-			return u, false
-		}
-		u[n/2] = u[n/2]<<4 | c
-		n++
+	if piece[8] != '-' || piece[13] != '-' || piece[18] != '-' || piece[23] != '-' {
+		return u, false
 	}
-	return u, u != [16]byte{}
+	var bad byte
+	for i, at := range [16]byte{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34} {
+		hi, lo := hexDigits[piece[at]], hexDigits[piece[at+1]]
+		bad |= hi | lo
+		u[i] = hi<<4 | lo
+	}
+	return u, bad < 16 && u != [16]byte{}
 }
+
+// hexDigits are the values of the hexadecimal digits in lower case; 255: no digit.
+var hexDigits = func() (values [256]byte) {
+	for c := range values {
+		values[c] = byte(strings.IndexByte("0123456789abcdef", byte(c)))
+	}
+	return values
+}()
 
 // appendID appends the id whose bytes parseID read.
 func appendID(b, u []byte) []byte {
