@@ -97,7 +97,8 @@
 // host (what is done differently on each operating system), metrics (counters, in the text format
 // of Prometheus), qr (QR codes as SVG), reference (a page from an OpenAPI document), sheet (the
 // text of a spreadsheet: encodings, records of CSV, cells), static (texts made once, with
-// ETag and gzip), throttle (how often something is done), webhook (signed deliveries) and disk;
+// ETag and gzip), throttle (how often something is done), unwatched
+// (net/http without its background read), webhook (signed deliveries) and disk;
 // processtest is for tests. Disk is the journaled bbolt file; its doc.go says how a write is
 // stored, and what is done behind bbolt's back.
 //
@@ -334,7 +335,6 @@
 //	body.go              how a body is read
 //	request.go           the steps of a request
 //	refusals.go          requests that net/http refuses, in our words
-//	unwatched.go         connections without net/http's background read
 //	gate.go              how many connections there may be
 //	tls.go               TLS
 //	inputs.go            readers of input that the API and imports share

@@ -171,7 +171,7 @@ func unmarked(id string) string { return strings.TrimPrefix(id, clientsWord) }
 
 // context returns the context of a request's work. It is not the request's own, which
 // net/http ends when the client closes its side of the connection (but see
-// unwatched.go). Such a client may still wait for its answer, and a write once begun is
+// internal/unwatched). Such a client may still wait for its answer, and a write once begun is
 // finished even if the client has gone.
 //
 // Once the request is admitted, it is a context of the store's catchUp.

@@ -28,6 +28,14 @@ func serveLocally(t *testing.T, h http.HandlerFunc) (server *http.Server, addr s
 	return server, listener.Addr().String()
 }
 
+// TestServerTimeouts: internal/unwatched takes a read without a deadline for net/http's own.
+func TestServerTimeouts(t *testing.T) {
+	t.Parallel()
+	if s := newServer(nil, slog.New(slog.DiscardHandler)); min(s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout) <= 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestStopUnread stops a server with a client that does not read its answer. The client
 // is cut off when the timeout is over.
 func TestStopUnread(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 //
 // It carries HTTP/1.1 alone. A till sends one request at a time and gains nothing from
 // HTTP/2. The frames of HTTP/2 would also pass by what bounds and refuses requests here
-// (refusals.go, unwatched.go), and its streams have been the cheapest way to attack servers
+// (refusals.go, internal/unwatched), and its streams have been the cheapest way to attack servers
 // (rapid resets, endless headers).
 
 // A certificate is a pair of PEM files. It is read anew when either changes: a renewal
