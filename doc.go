@@ -93,14 +93,14 @@
 //
 // The libraries under internal/ know nothing of sello: chart (pictures of figures, colours that
 // can be read), contact (e-mail addresses and phone numbers), fold (texts that a search takes for
-// equal), tz (time zones), ordered (entries and merging), parallel (tasks on several goroutines),
-// host (what is done differently on each operating system), metrics (counters, in the text format
-// of Prometheus), qr (QR codes as SVG), reference (a page from an OpenAPI document), sheet (the
-// text of a spreadsheet: encodings, records of CSV, cells), static (texts made once, with
-// ETag and gzip), throttle (how often something is done), unwatched
-// (net/http without its background read), webhook (signed deliveries) and disk;
-// processtest is for tests. Disk is the journaled bbolt file; its doc.go says how a write is
-// stored, and what is done behind bbolt's back.
+// equal), gate (how many connections there may be), tz (time zones), ordered (entries and
+// merging), parallel (tasks on several goroutines), host (what is done differently on each
+// operating system), metrics (counters, in the text format of Prometheus), qr (QR codes as SVG),
+// reference (a page from an OpenAPI document), sheet (the text of a spreadsheet: encodings,
+// records of CSV, cells), static (texts made once, with ETag and gzip), throttle (how often
+// something is done), unwatched (net/http without its background read), webhook (signed
+// deliveries) and disk; processtest is for tests. Disk is the journaled bbolt file; its doc.go
+// says how a write is stored, and what is done behind bbolt's back.
 //
 // Two files could be libraries and are not. decimal.go is the vocabulary of the domain:
 // all rooms use its type, and its rounding and errors are the contract's. The limits and
@@ -335,7 +335,7 @@
 //	body.go              how a body is read
 //	request.go           the steps of a request
 //	refusals.go          requests that net/http refuses, in our words
-//	gate.go              how many connections there may be
+//	gate.go              which connections are refused, and how
 //	tls.go               TLS
 //	inputs.go            readers of input that the API and imports share
 //	personexport.go      everything about one customer, in parts

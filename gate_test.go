@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
+
+	"sello/internal/gate"
 )
 
 // Tests of more connections than the server accepts. TestOverloadLong measures
@@ -35,7 +36,7 @@ func TestGate(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			g := serveGate(t, test.most, test.mostPerSource, test.carriers)
+			g := serveGate(t, test.most, test.mostPerSource, test.carriers, nil)
 			var open []net.Conn
 			refused := 0
 			for range 12 {
@@ -64,14 +65,14 @@ func TestGate(t *testing.T) {
 }
 
 // serveGate serves a handler that answers 200, behind a gate.
-func serveGate(t *testing.T, most, mostPerSource int, carriers []netip.Prefix) *gate {
+func serveGate(t *testing.T, most, mostPerSource int, carriers []netip.Prefix, page func(http.Header) []byte) *gate.Gate {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	g := newGate(l.(*net.TCPListener), most, mostPerSource, carriers, log)
+	g := newGate(l.(*net.TCPListener), most, mostPerSource, carriers, page, log)
 	server := newServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), log)
 	go server.Serve(g)
 	t.Cleanup(func() { server.Close() })
@@ -117,8 +118,7 @@ func askNew(t *testing.T, host string) (net.Conn, *http.Response) {
 // Panel check 22.
 func TestGatePage(t *testing.T) {
 	t.Parallel()
-	g := serveGate(t, 0, 0, nil)
-	g.page = fullPage(allTexts())
+	g := serveGate(t, 0, 0, nil, fullPage(allTexts()))
 	for _, test := range []struct {
 		line string
 		page bool
@@ -139,10 +139,10 @@ func TestGatePage(t *testing.T) {
 // must be closed, and an earlier connection must still be served.
 func TestGateFlood(t *testing.T) {
 	t.Parallel()
-	g := serveGate(t, 100, 1, nil)
+	g := serveGate(t, 100, 1, nil, nil)
 	good, _ := askNew(t, g.Addr().String())
 	var silent []net.Conn
-	for range maxAnswering + 20 {
+	for range gate.MaxAnswering + 20 {
 		conn, err := net.Dial("tcp", g.Addr().String())
 		if err != nil {
 			continue // it was closed before Dial returned
@@ -163,7 +163,7 @@ func TestGateFlood(t *testing.T) {
 			t.Error("a client that asked nothing got an answer")
 		}
 	}
-	if len(silent) < maxAnswering {
+	if len(silent) < gate.MaxAnswering {
 		t.Errorf("%d connections were made", len(silent))
 	}
 	fmt.Fprint(good, "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -172,62 +172,13 @@ func TestGateFlood(t *testing.T) {
 	}
 }
 
-// TestGateShares lets sources come and go at random and checks that the bounds
-// hold. After all have left, the gate must count none.
-func TestGateShares(t *testing.T) {
+// TestGateSources: one subscriber of IPv6 is one source.
+func TestGateSources(t *testing.T) {
 	t.Parallel()
-	const most, mostPerSource = 60, 20
-	type faults struct{ most, source, newcomer int }
-	play := func(g *gate, rnd *rand.Rand) (f faults) {
-		open := map[string]int{}
-		all := 0
-		for range 5000 {
-			peer := &net.TCPAddr{IP: net.IPv4(203, 0, 113, byte(rnd.IntN(9))), Port: 1}
-			if n := open[peer.String()]; n > 0 && rnd.IntN(3) == 0 {
-				g.leave(sourceOf(peer.AddrPort().Addr()))
-				open[peer.String()]--
-				all--
-				continue
-			}
-			if _, ok := g.admit(peer); ok {
-				open[peer.String()]++
-				all++
-			} else if all < most && open[peer.String()] == 0 {
-				f.newcomer++
-			}
-			f.most += max(0, all-most)
-			f.source += max(0, open[peer.String()]-mostPerSource)
-		}
-		for peer, n := range open {
-			for range n {
-				g.leave(sourceOf(netip.MustParseAddrPort(peer).Addr()))
-			}
-		}
-		return f
-	}
-	histories(t, 20, func(t *testing.T, rnd *rand.Rand) {
-		g := newGate(nil, most, mostPerSource, nil, nil)
-		if f := play(g, rnd); f != (faults{}) {
-			t.Errorf("beyond the bounds, or against a newcomer: %+v", f)
-		}
-		if g.open != 0 || len(g.bySource) != 0 {
-			t.Errorf("%d open, %v", g.open, g.bySource)
-		}
-		if f := play(newGate(nil, 1000, 1000, nil, nil), rnd); f.most == 0 || f.source == 0 {
-			t.Errorf("control: no bounds, and nothing is seen: %+v", f)
-		}
-	})
-	g := newGate(nil, 100, 2, nil, nil)
-	for i, test := range []struct {
-		peer string
-		want bool
-	}{
-		{"[2001:db8::1]:1", true}, {"[2001:db8::2]:1", true}, {"[2001:db8::3]:1", false}, {"[2001:db8:0:1::1]:1", true},
-		{"203.0.113.1:1", true}, {"[::ffff:203.0.113.1]:1", true}, {"203.0.113.1:2", false}, {"203.0.113.2:1", true},
-	} {
-		if _, ok := g.admit(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(test.peer))); ok != test.want {
-			t.Errorf("%d: %s was let in: %t", i, test.peer, ok)
-		}
+	of := newGate(nil, 1, 1, nil, nil, nil).SourceOf
+	one := of(netip.MustParseAddr("2001:db8::1"))
+	if of(netip.MustParseAddr("2001:db8::2")) != one || of(netip.MustParseAddr("2001:db8:0:1::1")) == one {
+		t.Error(one)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sello/internal/disk"
+	"sello/internal/gate"
 	"sello/internal/metrics"
 )
 
@@ -64,15 +65,15 @@ func (m *meter) ofRequests(a *api) {
 }
 
 // ofConnections registers the connections of the public API.
-func (m *meter) ofConnections(g *gate) {
+func (m *meter) ofConnections(g *gate.Gate) {
 	m.Gauge("sello_connections_open", "Open connections of the API.", func() float64 {
-		open, _ := g.counts()
+		open, _ := g.Counts()
 		return float64(open)
 	})
 	m.Gauge("sello_connections_max", "Connections that may be open: -max-conns, or what the limit of open files leaves.",
-		func() float64 { return float64(g.most) })
+		func() float64 { return float64(g.Most) })
 	m.CounterFunc("sello_connections_refused_total", "Connections refused, since too many were open in all or from one source.", func() float64 {
-		_, refused := g.counts()
+		_, refused := g.Counts()
 		return float64(refused)
 	})
 }

@@ -208,7 +208,7 @@ func TestStoreFigures(t *testing.T) {
 	space := new(diskSpace)
 	m.ofFile(store, space)
 	m.ofTime(e)
-	m.ofConnections(newGate(nil, 10, 10, nil, slog.New(slog.DiscardHandler)))
+	m.ofConnections(newGate(nil, 10, 10, nil, nil, slog.New(slog.DiscardHandler)))
 	if text := string(m.Text()); strings.Contains(text, "sello_disk_") {
 		t.Error("figures of a disk that was not looked at")
 	}

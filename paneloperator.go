@@ -111,8 +111,8 @@ func (s *panelServer) figures(a *api, now instant) (f serverFigures) {
 		}
 	}
 	f.Free, f.Disk = s.space.free.Load(), s.space.all.Load()
-	f.Open, f.Refused = s.gate.counts()
-	f.MostOpen, f.Faults = s.gate.most, a.faults.Load()
+	f.Open, f.Refused = s.gate.Counts()
+	f.MostOpen, f.Faults = s.gate.Most, a.faults.Load()
 	queue := s.store.writes()
 	f.Waiting, f.MostWaiting = len(queue.waiting), cap(queue.waiting)
 	_, clock := a.engine.clock.read()

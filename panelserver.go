@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"sync"
+
+	"sello/internal/gate"
 )
 
 // What the panel knows of the server that it runs in, and what it may start there.
@@ -16,7 +18,7 @@ const (
 // same sources.
 type panelServer struct {
 	store    openedStore
-	gate     *gate
+	gate     *gate.Gate
 	space    *diskSpace // of the file
 	hooks    *deliverer
 	plan     *backupPlan // nil for a database, which PostgreSQL backs up

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"sello/internal/disk"
+	"sello/internal/gate"
 	"sello/internal/host"
 	"sello/internal/logline"
 	"sello/internal/memory"
@@ -348,7 +349,7 @@ func (s *service) startRedirect(addr string) error {
 		to = s.panel.address.origin()
 	}
 	s.redirect = newServer(s.api.redirects(tcp.Port, to), s.log)
-	within := newGate(l.(*net.TCPListener), redirectConns, redirectConnsPerSource, loopback[:], s.log)
+	within := newGate(l.(*net.TCPListener), redirectConns, redirectConnsPerSource, loopback[:], nil, s.log)
 	go func() { s.ended <- s.redirect.Serve(s.api.connections(within)) }()
 	s.log.Info("redirecting", "addr", l.Addr().String())
 	return nil
@@ -358,7 +359,7 @@ func (s *service) startRedirect(addr string) error {
 const metricsConns = 32
 
 // startMetrics serves -metrics.
-func (s *service) startMetrics(addr string, within *gate, plan *backupPlan) error {
+func (s *service) startMetrics(addr string, within *gate.Gate, plan *backupPlan) error {
 	l, err := listen(addr)
 	if err != nil {
 		return err
@@ -382,7 +383,7 @@ func (s *service) startMetrics(addr string, within *gate, plan *backupPlan) erro
 	m.Runtime()
 	m.Process()
 	s.metrics = newServer(m, s.log)
-	bounded := newGate(l.(*net.TCPListener), metricsConns, metricsConns, nil, s.log)
+	bounded := newGate(l.(*net.TCPListener), metricsConns, metricsConns, nil, nil, s.log)
 	go func() { s.ended <- s.metrics.Serve(bounded) }()
 	s.log.Info("metrics", "addr", l.Addr().String())
 	return nil
@@ -417,7 +418,7 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 	s.endOperations = endOperations
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	s.stopBackground = stopBackground
-	within := s.gate(c)
+	within := s.bounded(c)
 	s.tellPanel(c, within, background)
 	s.ended = make(chan error, 4)
 	if c.metrics != "" { // before the first request
@@ -467,7 +468,7 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 
 // tellPanel prepares the plan of backups, and gives the panel what it shows of the server and
 // what it may start.
-func (s *service) tellPanel(c *invocation, within *gate, background context.Context) {
+func (s *service) tellPanel(c *invocation, within *gate.Gate, background context.Context) {
 	e := s.api.engine
 	if c.unused != nil {
 		s.log.Info("no scheduled backups", "unused", c.unused, "cause", "backups of a database are PostgreSQL's, with pg_dump or pgBackRest", "help", "docs/postgresql.md")
@@ -492,17 +493,17 @@ func (s *service) tellPanel(c *invocation, within *gate, background context.Cont
 	}
 }
 
-// gate returns the listener of the public API, which bounds its connections.
-func (s *service) gate(c *invocation) *gate {
+// bounded returns the listener of the public API, which bounds its connections.
+func (s *service) bounded(c *invocation) *gate.Gate {
 	maxConns := max(min(c.maxConns, host.MaxFiles()-reservedFiles), 1)
 	if maxConns < c.maxConns {
 		s.log.Warn("fewer connections than asked for", "max", maxConns, "cause", "the limit of open files")
 	}
-	g := newGate(s.listener.(*net.TCPListener), maxConns, c.maxConnsPerSource, slices.Concat(s.api.trusted, loopback[:]), s.log)
+	var page func(http.Header) []byte
 	if s.api.panel != nil {
-		g.page = fullPage(allTexts())
+		page = fullPage(allTexts())
 	}
-	return g
+	return newGate(s.listener.(*net.TCPListener), maxConns, c.maxConnsPerSource, slices.Concat(s.api.trusted, loopback[:]), page, s.log)
 }
 
 // wait returns nil when ctx ends, or the error of a server or of a failed store.
