@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"sello/internal/wallclock"
 	"sello/internal/webhook"
 
 	"sello/internal/disk"
@@ -72,7 +73,7 @@ type applyRequest struct {
 }
 
 func (a *admin) apply(ctx context.Context, in applyRequest) (*applied, error) {
-	now, s, unsure := instantOf(a.engine.now()), a.engine.seed(), !a.engine.clock.isSafe()
+	now, s, unsure := instantOf(a.engine.now()), a.engine.seed(), !a.engine.clock.IsSafe()
 	done, err := updateStore(ctx, a.engine.store, func(tx Tx) (*applied, error) {
 		m := newMint(now, s)
 		m.unsure = unsure
@@ -81,7 +82,7 @@ func (a *admin) apply(ctx context.Context, in applyRequest) (*applied, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.engine.clock.wrote(now)
+	a.engine.clock.Wrote(now)
 	return done, a.engine.recountBy(ctx, a.engine.commandTime)
 }
 
@@ -473,11 +474,11 @@ func slugsByNumber(tx Tx) (map[uint32]string, error) {
 
 // A clockReport is the output of `sello clock`.
 type clockReport struct {
-	Wall         instant `json:"wall"`
-	Latest       instant `json:"latest"`       // the latest moment written to the store
-	Synchronized *bool   `json:"synchronized"` // null: the system does not say
-	State        verdict `json:"state"`
-	Now          instant `json:"now"` // the moment that reads and commands take
+	Wall         instant           `json:"wall"`
+	Latest       instant           `json:"latest"`       // the latest moment written to the store
+	Synchronized *bool             `json:"synchronized"` // null: the system does not say
+	State        wallclock.Verdict `json:"state"`
+	Now          instant           `json:"now"` // the moment that reads and commands take
 }
 
 func (a *admin) clock(ctx context.Context, _ struct{}) (*clockReport, error) {
@@ -486,9 +487,9 @@ func (a *admin) clock(ctx context.Context, _ struct{}) (*clockReport, error) {
 		return nil, err
 	}
 	c := a.engine.clock
-	r, s := c.read()
-	report := &clockReport{Wall: instantOf(r.wall), Latest: latest, State: s.verdict, Now: instantOf(s.moment(r))}
-	if yes, known := c.machine.synchronized(); known {
+	r, s := c.Read()
+	report := &clockReport{Wall: instantOf(r.Wall), Latest: latest, State: s.Verdict, Now: instantOf(s.Moment(r))}
+	if yes, known := c.Machine.Synchronized(); known {
 		report.Synchronized = &yes
 	}
 	return report, nil

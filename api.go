@@ -456,7 +456,7 @@ func (a *api) isReady(r *request) action {
 		if !ready || a.engine.store.refusing.Load() || a.engine.store.away.Load() {
 			return nil, newError(codeUnavailable).header("Retry-After", "1")
 		}
-		if !a.engine.clock.isSafe() {
+		if !a.engine.clock.IsSafe() {
 			return nil, errClockUnsafe()
 		}
 		return health{"ok"}, nil

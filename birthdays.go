@@ -176,7 +176,7 @@ func (e *engine) giveNextBirthdays(ctx context.Context, org uint32, now instant)
 		return more, t.commit()
 	})
 	if err == nil {
-		e.clock.wrote(now)
+		e.clock.Wrote(now)
 	}
 	return more, err
 }

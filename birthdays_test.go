@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sello/internal/wallclock/wallclocktest"
 )
 
 // A modelBirthday is a customer in a model that looks at every customer on every day.
@@ -303,20 +305,20 @@ func TestBirthdayRuleWhileClockUnsafe(t *testing.T) {
 		})
 	}
 	past, next := born(19900616), born(19900619)
-	m := &testMachine{wall: moment(t, "2026-06-11T12:00:00Z")}
+	m := &wallclocktest.Machine{Wall: moment(t, "2026-06-11T12:00:00Z")}
 	s.engine = newEngineBy(newWallClock(m), s.engine.store, s.engine.seed)
 	s.ok(s.engine.open(t.Context()))
 	s.apply(setup{program: `"rules":[{"key":"day","name":"día","on":"Birthday","points":10}]`}.document())
-	if m.pass(time.Minute); s.engine.clock.isSafe() {
+	if m.Pass(time.Minute); s.engine.clock.IsSafe() {
 		t.Fatal("the clock is safe")
 	}
 	s.swept()
-	m.wall, m.synced = moment(t, "2026-06-18T12:00:00Z"), true
-	m.pass(time.Hour)
+	m.Wall, m.Synced = moment(t, "2026-06-18T12:00:00Z"), true
+	m.Pass(time.Hour)
 	s.swept()
-	m.pass(24 * time.Hour)
+	m.Pass(24 * time.Hour)
 	s.swept()
-	s.clock = instantOf(m.wall)
+	s.clock = instantOf(m.Wall)
 	s.wantStanding(past, "0 0 0", "the rule came later")
 	s.wantStanding(next, "10 0 10", "it is their day")
 }

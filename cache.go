@@ -85,7 +85,7 @@ func (s *watchedStore) catchUp(ctx context.Context, parts ...int32) (context.Con
 
 // mostApart is how far the store's clock and the machine's may be apart before the log says so. Servers
 // that are further apart than that disagree about what has just expired, and on which day something
-// happened. Up to clockSlack that refuses nothing (contract §11), so that it takes no server away either:
+// happened. Up to wallclock.Slack that refuses nothing (contract §11), so that it takes no server away either:
 // of those that agree with each other and not with the database, none would be left.
 const mostApart = time.Second
 

@@ -19,6 +19,7 @@ import (
 	"sello/internal/disk"
 	"sello/internal/memory"
 	"sello/internal/sheet"
+	"sello/internal/wallclock"
 )
 
 func verifyFlags(c *invocation) {
@@ -434,10 +435,10 @@ func (r *clockReport) show(w io.Writer) {
 	tab.Flush()
 }
 
-var clockWords = map[verdict]string{
-	clockSafe:   "fiable",
-	clockBehind: "atrasado: la API no escribe nada hasta que se corrija, o se acepte con sello clock accept",
-	clockAhead:  "adelantado: la API no escribe nada hasta que se corrija, o se acepte con sello clock accept",
+var clockWords = map[wallclock.Verdict]string{
+	wallclock.Safe:   "fiable",
+	wallclock.Behind: "atrasado: la API no escribe nada hasta que se corrija, o se acepte con sello clock accept",
+	wallclock.Ahead:  "adelantado: la API no escribe nada hasta que se corrija, o se acepte con sello clock accept",
 }
 
 func (r *clockReport) syncText() string {

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"sello/internal/disk"
+	"sello/internal/wallclock"
 )
 
 // A compacted describes a file that was made anew. Sizes are in bytes.
@@ -52,7 +53,7 @@ func runCompact(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	e := newEngineBy(newWallClock(theMachine()), store, cryptoSeed)
+	e := newEngineBy(newWallClock(wallclock.System()), store, cryptoSeed)
 	if err := e.open(ctx); err != nil { // an older file is to be migrated first
 		return errors.Join(err, store.leave())
 	}

@@ -18,6 +18,7 @@ import (
 
 	"sello/internal/disk"
 	"sello/internal/memory"
+	"sello/internal/wallclock"
 )
 
 // Everything moves from a file to a database, or back: sello copy.
@@ -136,7 +137,7 @@ func (c *invocation) withWhole(ctx context.Context, filled bool, fn func(openedS
 		return err
 	}
 	if filled {
-		err = c.ofFile(newEngineBy(newWallClock(theMachine()), store, cryptoSeed).open(ctx))
+		err = c.ofFile(newEngineBy(newWallClock(wallclock.System()), store, cryptoSeed).open(ctx))
 	}
 	if err == nil {
 		err = fn(store)

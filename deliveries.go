@@ -345,7 +345,7 @@ func (d *deliverer) look(ctx context.Context, h hookOf) (hookRound, error) {
 // wait for the next round; 0 if there is more to do. While the clock is unsafe it waits. turn is
 // the webhook's lease: the result is othersTurn if another server has it.
 func (d *deliverer) round(ctx context.Context, h hookOf, turn *lease) (time.Duration, error) {
-	if !d.engine.clock.isSafe() {
+	if !d.engine.clock.IsSafe() {
 		return d.poll, nil
 	}
 	r, err := d.look(ctx, h)

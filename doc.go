@@ -60,7 +60,7 @@
 //   - until when no birthday is due (birthdays.go), which only settings make earlier; when old
 //     events and ended sessions were last looked for (sweep.go);
 //   - who waits for events (cache.go): a waiter also polls;
-//   - the last verdict on the machine's clock (wallclock.go);
+//   - the last verdict on the machine's clock (internal/wallclock);
 //   - settings, keys and names of replays that were read before (cache.go,
 //     auth.go, idempotency.go, replayfilter.go). Each file says how its cache stays
 //     current: one process has a file open at a time, and a database tells of other
@@ -98,9 +98,10 @@
 // operating system), metrics (counters, in the text format of Prometheus), qr (QR codes as SVG),
 // reference (a page from an OpenAPI document), sheet (the text of a spreadsheet: encodings,
 // records of CSV, cells), static (texts made once, with ETag and gzip), throttle (how often
-// something is done), unwatched (net/http without its background read), webhook (signed
-// deliveries) and disk; processtest is for tests. Disk is the journaled bbolt file; its doc.go
-// says how a write is stored, and what is done behind bbolt's back.
+// something is done), unwatched (net/http without its background read), wallclock (whether
+// the machine's clock is right), webhook (signed deliveries) and disk; processtest is for tests.
+// Disk is the journaled bbolt file; its doc.go says how a write is stored, and what is done behind
+// bbolt's back.
 //
 // Two files could be libraries and are not. decimal.go is the vocabulary of the domain:
 // all rooms use its type, and its rounding and errors are the contract's. The limits and
@@ -133,11 +134,6 @@
 //	json.go              the strict parser of bodies
 //	strict.go            what a strict request is told: all faults, and unknown names
 //	fields.go            readers of fields and of queries
-//
-// # The clock
-//
-//	wallclock.go         whether the machine's clock is right
-//	machine.go           the machine that it is read from
 //
 // # The model
 //

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"sello/internal/host"
+	"sello/internal/wallclock"
 )
 
 // sello doctor looks at a server, or at what one would find, and writes nothing. A running
@@ -195,7 +196,7 @@ func (d *doctor) unreadable(err error) {
 }
 
 func (d *doctor) clock(r *clockReport) {
-	d.note("clock", r.State == clockSafe, "%s, %s", clockWords[r.State], r.syncText())
+	d.note("clock", r.State == wallclock.Safe, "%s, %s", clockWords[r.State], r.syncText())
 }
 
 // webhooks tells the receivers that get no events.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"sello/internal/disk"
+	"sello/internal/wallclock"
 )
 
 // doctor runs sello doctor. It checks that the exit code follows from what was found, and that
@@ -190,8 +191,8 @@ func TestDoctorSees(t *testing.T) {
 		look func(*doctor)
 		want string
 	}{
-		{func(d *doctor) { d.clock(&clockReport{State: clockBehind}) }, "clock false: atrasado: la API no escribe nada hasta que se corrija"},
-		{func(d *doctor) { d.clock(&clockReport{State: clockAhead}) }, "clock false: adelantado: la API no escribe nada hasta que se corrija"},
+		{func(d *doctor) { d.clock(&clockReport{State: wallclock.Behind}) }, "clock false: atrasado: la API no escribe nada hasta que se corrija"},
+		{func(d *doctor) { d.clock(&clockReport{State: wallclock.Ahead}) }, "clock false: adelantado: la API no escribe nada hasta que se corrija"},
 		{func(d *doctor) { d.disk("/x", 10*gb, 40*gb) }, "disk true: /x: quedan 10.0 GB de 40.0 GB"},
 		{func(d *doctor) { d.disk("/x", gb, 40*gb) }, "disk false: /x: quedan 1.0 GB de 40.0 GB: borra lo que sobre"},
 		{hook(listedWebhook{Pending: 3, Oldest: at}), "webhooks true: todos reciben: 1"},

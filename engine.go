@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"sello/internal/wallclock"
 )
 
 // sizes says how many entries of an account lie together, and how many
@@ -55,18 +57,40 @@ type engine struct {
 	keepsEvents   bool          // a sandbox's: none is too old
 }
 
+// A wallClock judges the machine's clock (contract §11). While it is unsafe, only what an operator
+// asks for is written.
+type wallClock = wallclock.Clock[instant]
+
+// programDate is the program's own date: that of the oldest Go that builds it,
+// 2026-02-10. No right clock is before it.
+const programDate instant = 1_770_681_600_000
+
+func newWallClock(m wallclock.Machine) *wallClock { return wallclock.New(m, programDate) }
+
 // newEngineBy makes an engine that takes the time from c.
 func newEngineBy(c *wallClock, s Store, newSeed func() seed) *engine {
 	w := watch(s)
-	if w.shared != nil && !c.movable {
-		c.ahead = w.shared.clockAhead
+	if w.shared != nil && !c.Movable {
+		c.StoreAhead = w.shared.clockAhead
 	}
 	return &engine{store: w, clock: c, seed: newSeed, slices: &w.slices, sizes: usualSizes(), migrations: theMigrations(), sessionLimits: usualSessionLimits(), handouts: make(chan struct{}, 1), log: slog.New(slog.DiscardHandler)}
 }
 
 // now returns the moment for reads and the operator's commands, also while the clock
 // is unsafe. Background writes and clients' writes ask the clock itself.
-func (e *engine) now() time.Time { return e.clock.now() }
+func (e *engine) now() time.Time { return e.clock.Now() }
+
+// errClockUnsafe refuses a write while the clock is unsafe.
+func errClockUnsafe() *apiError { return newError(codeClockUnsafe).header("Retry-After", "60") }
+
+// momentToWrite returns the moment that a write carries, or clock_unsafe.
+func (e *engine) momentToWrite() (instant, error) {
+	at, safe := e.clock.ForWriting()
+	if !safe {
+		return 0, errClockUnsafe()
+	}
+	return at, nil
+}
 
 // A txn is one transaction on behalf of one organization at one moment. The
 // whole domain works on it and takes times and ids only from it.
@@ -103,11 +127,11 @@ func (e *engine) inTxn(tx Tx, org uint32, now instant, s seed) (*txn, error) {
 		return nil, err
 	}
 	t.by = creator{Type: bySystem} // unless the caller names another
-	if e.clock == nil || e.clock.trusted {
+	if e.clock == nil || e.clock.Trusted {
 		return t, nil
 	}
 	err := t.stepOn()
-	if e.clock.movable {
+	if e.clock.Movable {
 		t.steppedOn = 0
 	}
 	return t, err
@@ -188,7 +212,7 @@ func write[T any](ctx context.Context, e *engine, org uint32, now instant, fn fu
 		})
 	})
 	if err == nil {
-		e.clock.wrote(now)
+		e.clock.Wrote(now)
 	}
 	return v, err
 }
@@ -403,10 +427,10 @@ func (t *txn) stepOn() error {
 	return nil
 }
 
-// inTime returns clock_unsafe if stepOn moved the transaction by more than clockSlack:
+// inTime returns clock_unsafe if stepOn moved the transaction by more than wallclock.Slack:
 // this clock and another writer's then differ too much to say which one is right.
 func (t *txn) inTime() error {
-	if t.steppedOn > clockSlack {
+	if t.steppedOn > wallclock.Slack {
 		return errClockUnsafe()
 	}
 	return nil

@@ -128,8 +128,8 @@ var (
 
 // newExchange begins the response to a request.
 func (a *api) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
-	started, clock := a.engine.clock.read()
-	x := &exchange{ResponseWriter: w, api: a, number: -1, started: started.wall, request: request{Request: r, now: instantOf(clock.moment(started))}}
+	started, clock := a.engine.clock.Read()
+	x := &exchange{ResponseWriter: w, api: a, number: -1, started: started.Wall, request: request{Request: r, now: instantOf(clock.Moment(started))}}
 	x.request.query.fault = &x.noQuery
 	x.requestID[0], x.idGiven = a.requestID(r)
 	h := w.Header()
@@ -206,7 +206,7 @@ func (x *exchange) finish(r *http.Request) {
 	if !logged && !kept && x.api.counts == nil {
 		return
 	}
-	ended := x.api.engine.clock.machine.read().wall
+	ended := x.api.engine.clock.Machine.Read().Wall
 	if x.api.counts != nil {
 		x.api.counts.answered(x.number, r.Method, x.status, ended.Sub(x.started))
 	}

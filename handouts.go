@@ -157,7 +157,7 @@ func (e *engine) giveHandouts(ctx context.Context) error {
 // giveHandout makes the next steps of an organization's handout. It reports whether there are more.
 func (e *engine) giveHandout(ctx context.Context, org uint32) (more bool, err error) {
 	for range handoutTurn {
-		now, err := e.clock.forWriting()
+		now, err := e.momentToWrite()
 		if err != nil {
 			return false, err
 		}

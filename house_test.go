@@ -356,10 +356,8 @@ var houseLine = regexp.MustCompile(`^\t(\w+\.go)\s`)
 // houseUnit returns the name under which a file counts. The variants of a file for build tags
 // count as one file.
 func houseUnit(file string) string {
-	for _, variant := range []string{"_clocktest.go", "_without.go"} {
-		if name, ok := strings.CutSuffix(file, variant); ok {
-			return name + ".go"
-		}
+	if name, ok := strings.CutSuffix(file, "_without.go"); ok {
+		return name + ".go"
 	}
 	return file
 }
@@ -368,7 +366,6 @@ func houseUnit(file string) string {
 // does not run on, so that files for one system are in neither.
 var houseBuilds = []build.Context{
 	{GOOS: "plan9", GOARCH: "amd64", Compiler: "gc"},
-	{GOOS: "plan9", GOARCH: "amd64", Compiler: "gc", BuildTags: []string{"clocktest"}},
 	{GOOS: "plan9", GOARCH: "amd64", Compiler: "gc", BuildTags: []string{"postgres"}},
 }
 

@@ -171,7 +171,7 @@ func (e *engine) beginPart(ctx context.Context, before *importPart, org uint32, 
 			return outcomes, batch.flush(tx)
 		})
 		if p.err == nil {
-			e.clock.wrote(now)
+			e.clock.Wrote(now)
 		}
 	}()
 	<-begun

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sello/internal/sheet"
+	"sello/internal/wallclock"
 )
 
 // An environment is what a command uses of the process that it runs in.
@@ -109,10 +110,10 @@ type invocation struct {
 	overlap   time.Duration // of a rotated key
 	fromEvent uint64        // first event of a replay
 
-	document string  // of a sandbox; "": the sample
-	startAt  string  // when its clock begins
-	inMemory bool    // it has no file
-	machine  machine // that the time is taken from; nil: theMachine
+	document string            // of a sandbox; "": the sample
+	startAt  string            // when its clock begins
+	inMemory bool              // it has no file
+	machine  wallclock.Machine // that the time is taken from; nil: the one that sello runs on
 
 	webhookAllow string // networks that are not public and have receivers
 	receivers    []netip.Prefix

@@ -6,7 +6,7 @@ import (
 )
 
 // Latest is the latest moment that any committed write carries. By it a wrong clock is
-// noticed after a restart (wallclock.go). Each organization keeps its own in its
+// noticed after a restart (internal/wallclock). Each organization keeps its own in its
 // counters, so that writes of different organizations share no key.
 
 // latestWritten returns the latest moment of all organizations; 0 if there is none.
@@ -73,18 +73,18 @@ func unlessUnsafe(err error) error {
 // acceptClock accepts the wall clock as right, even if it was found unsafe. by is who
 // says so.
 func (e *engine) acceptClock(ctx context.Context, by creator) error {
-	r, _ := e.clock.read()
-	at := max(instantOf(r.wall), 1) // 0 means that there is none
+	r, _ := e.clock.Read()
+	at := max(instantOf(r.Wall), 1) // 0 means that there is none
 	if err := e.store.Update(ctx, func(tx Tx) error { return setLatest(tx, at, by) }); err != nil {
 		return err
 	}
-	e.clock.accept(at)
+	e.clock.Accept(at)
 	return nil
 }
 
 // correctClock accepts the clock if a synchronized kernel says that latest is wrong.
 func (e *engine) correctClock(ctx context.Context) error {
-	if _, s := e.clock.read(); !s.contradicted {
+	if _, s := e.clock.Read(); !s.Contradicted {
 		return nil
 	}
 	return e.acceptClock(ctx, creator{Type: bySystem})

@@ -14,6 +14,7 @@ import (
 	"sello/internal/disk"
 	"sello/internal/gate"
 	"sello/internal/metrics"
+	"sello/internal/wallclock"
 )
 
 // What -metrics serves: figures for Prometheus, on a listener of their own. They hold no
@@ -139,10 +140,10 @@ func (m *meter) ofDatabase(s wholeStore) {
 
 // ofTime registers the clock, and how late the sweep is.
 func (m *meter) ofTime(e *engine) {
-	for _, verdict := range []verdict{clockSafe, clockBehind, clockAhead} {
+	for _, verdict := range []wallclock.Verdict{wallclock.Safe, wallclock.Behind, wallclock.Ahead} {
 		m.Gauge("sello_clock_state", "1 for what the machine's clock was found to be, 0 for the others. Clients write only while it is safe.", func() float64 {
-			_, s := e.clock.read()
-			return zeroOne(s.verdict == verdict)
+			_, s := e.clock.Read()
+			return zeroOne(s.Verdict == verdict)
 		}, "state", strings.ToLower(string(verdict)))
 	}
 	m.Gauge("sello_sweep_lag_seconds", "How long ago the account was due that has waited longest for the sweep; 0 if none is due.", (&sweepLag{engine: e}).value)

@@ -14,6 +14,7 @@ import (
 
 	"sello/internal/disk"
 	"sello/internal/memory"
+	"sello/internal/wallclock"
 )
 
 // withAdmin runs fn with a caller of operations on the store: in the server that has
@@ -27,7 +28,7 @@ func (c *invocation) withAdmin(ctx context.Context, mayCreate bool, fn func(admi
 	if err != nil {
 		return err
 	}
-	e := newEngineBy(newWallClock(theMachine()), store, cryptoSeed)
+	e := newEngineBy(newWallClock(wallclock.System()), store, cryptoSeed)
 	e.log = log
 	if err := c.ofFile(e.open(ctx)); err != nil {
 		return errors.Join(err, store.leave())
@@ -152,11 +153,11 @@ func (c *invocation) openMigrated(ctx context.Context, opts disk.Options, log *s
 		return nil, nil, nil, err
 	}
 	clock := newWallClock(c.machine)
-	if clock.movable = c.machine != nil; !clock.movable {
-		clock.machine = theMachine()
+	if clock.Movable = c.machine != nil; !clock.Movable {
+		clock.Machine = wallclock.System()
 	}
 	e = newEngineBy(clock, store, cryptoSeed)
-	e.log, e.clock.changed = log, logClock(log)
+	e.log, e.clock.Changed = log, logClock(log)
 	if c.made != "" {
 		log.Info("file made", "file", c.made)
 	}
@@ -230,13 +231,13 @@ func (c *invocation) takeUp(ctx context.Context, e *engine, store openedStore) (
 }
 
 // logClock returns a function that logs changes of the clock's verdict.
-func logClock(log *slog.Logger) func(*clockState) {
-	return func(s *clockState) {
-		if s.verdict == clockSafe {
-			log.Info("clock safe", "wall", instantOf(s.wall))
+func logClock(log *slog.Logger) func(*wallclock.State) {
+	return func(s *wallclock.State) {
+		if s.Verdict == wallclock.Safe {
+			log.Info("clock safe", "wall", instantOf(s.Wall))
 			return
 		}
-		log.Warn("clock unsafe: nothing is written", "wall", instantOf(s.wall), "now", instantOf(s.moment(s.reading)), "verdict", s.verdict)
+		log.Warn("clock unsafe: nothing is written", "wall", instantOf(s.Wall), "now", instantOf(s.Moment(s.Reading)), "verdict", s.Verdict)
 	}
 }
 

@@ -83,7 +83,7 @@ func (v *panelRequest) submit(f *panelForm) error {
 
 // receive checks where a form comes from and reads it.
 func (v *panelRequest) receive(most int64) (err error) {
-	if v.request.now, err = v.api.engine.clock.forWriting(); err != nil {
+	if v.request.now, err = v.api.engine.momentToWrite(); err != nil {
 		return err
 	}
 	if !v.fromPanel() {

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"sello/internal/wallclock"
 )
 
 // What whoever runs the server sees: how it is, its backups, verifications, organizations and
@@ -78,7 +80,7 @@ type serverFigures struct {
 	Open, MostOpen           int
 	Refused, Faults          uint64
 	Waiting, MostWaiting     int
-	Clock                    verdict
+	Clock                    wallclock.Verdict
 	ClockKnown, ClockInStep  bool // whether the system says that its clock is synchronized
 	SweepLag                 float64
 	HookLag                  float64
@@ -115,9 +117,9 @@ func (s *panelServer) figures(a *api, now instant) (f serverFigures) {
 	f.MostOpen, f.Faults = s.gate.Most, a.faults.Load()
 	queue := s.store.writes()
 	f.Waiting, f.MostWaiting = len(queue.waiting), cap(queue.waiting)
-	_, clock := a.engine.clock.read()
-	f.Clock = clock.verdict
-	f.ClockInStep, f.ClockKnown = a.engine.clock.machine.synchronized()
+	_, clock := a.engine.clock.Read()
+	f.Clock = clock.Verdict
+	f.ClockInStep, f.ClockKnown = a.engine.clock.Machine.Synchronized()
 	f.SweepLag = s.sweepLag()
 	paused, lag := s.hooks.lateness()
 	f.HooksPaused, f.HookLag = paused, lag.Seconds()
@@ -136,7 +138,7 @@ func (s *panelServer) alerts(f *serverFigures, now instant) (list []string) {
 		alert string
 		holds bool
 	}{
-		{"alert.clock", f.Clock != clockSafe},
+		{"alert.clock", f.Clock != wallclock.Safe},
 		{"alert.disk", s.space.low.Load()},
 		{"alert.sweep", f.SweepLag > 600},
 		{"alert.hooks", f.HooksPaused > 0},

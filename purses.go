@@ -22,7 +22,7 @@ type purse struct{ Given decimal }
 
 func (p *purse) fields(c *coder) { c.decimal(&p.Given) }
 
-// keptPurseDays is longer than a clock may be ahead unnoticed (wallclock.go).
+// keptPurseDays is longer than a clock may be ahead unnoticed (internal/wallclock).
 const keptPurseDays = 60
 
 // A budget is how many points somebody may give by hand.

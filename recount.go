@@ -53,7 +53,7 @@ func recountAll(tx Tx, org uint32) error {
 // recount recounts all customers of any organization that are due. While the clock is
 // unsafe it does nothing.
 func (e *engine) recount(ctx context.Context) error {
-	return unlessUnsafe(e.recountBy(ctx, e.clock.forWriting))
+	return unlessUnsafe(e.recountBy(ctx, e.momentToWrite))
 }
 
 func (e *engine) recountBy(ctx context.Context, moment func() (instant, error)) error {
@@ -92,7 +92,7 @@ func (e *engine) recountBy(ctx context.Context, moment func() (instant, error)) 
 		if err != nil {
 			return err
 		}
-		e.clock.wrote(now)
+		e.clock.Wrote(now)
 	}
 }
 

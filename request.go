@@ -88,7 +88,7 @@ func (x *exchange) answer(rt *route, r *http.Request) (status int, body []byte, 
 		}
 	}
 	if writes(r.Method) {
-		if _, err := x.api.engine.clock.forWriting(); err != nil {
+		if _, err := x.api.engine.momentToWrite(); err != nil {
 			return 0, nil, err
 		}
 		if err := x.readBody(req); err != nil {
@@ -98,7 +98,7 @@ func (x *exchange) answer(rt *route, r *http.Request) (status int, body []byte, 
 			return 0, nil, err
 		}
 		// A slow body takes its time. The request happens once the body is complete.
-		if req.now, err = x.api.engine.clock.forWriting(); err != nil {
+		if req.now, err = x.api.engine.momentToWrite(); err != nil {
 			return 0, nil, err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"sello/internal/disk"
 	"sello/internal/memory"
+	"sello/internal/wallclock"
 )
 
 // A restored describes what sello restore has done.
@@ -86,7 +87,7 @@ func (r *restored) check(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	e := newEngineBy(newWallClock(theMachine()), store, cryptoSeed)
+	e := newEngineBy(newWallClock(wallclock.System()), store, cryptoSeed)
 	e.log = slog.New(slog.DiscardHandler)
 	return r.checkStore(ctx, path, e, store)
 }

@@ -47,7 +47,7 @@ func (s *sandbox) open(ctx context.Context, c *invocation, document []byte) erro
 	latest, err := viewStore(ctx, s.engine.store, latestWritten)
 	s.mark = *mark
 	s.machine.set(max(latest, mark.Start))
-	s.engine.clock.start(latest)
+	s.engine.clock.Start(latest)
 	return cmp.Or(err, s.engine.sweep(ctx))
 }
 
@@ -179,7 +179,7 @@ func (s *sandbox) reset(ctx context.Context) error {
 	}
 	s.machine.set(s.mark.Start)
 	latest, err := viewStore(ctx, s.engine.store, latestWritten)
-	s.engine.clock.start(latest)
+	s.engine.clock.Start(latest)
 	return cmp.Or(err, s.engine.sweep(ctx))
 }
 

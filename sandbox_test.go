@@ -416,14 +416,14 @@ func TestPassTime(t *testing.T) {
 		s := madeUpShop(t, 1, customers, 200)
 		s.engine.keepsEvents = true
 		m := newMovedMachine(s.clock)
-		s.engine.clock.machine = m
+		s.engine.clock.Machine = m
 		return s, m
 	}
 	s, m := begin(40)
 	to := s.clock.add(300 * 24 * time.Hour)
 	s.ok(s.engine.passTime(t.Context(), m, to))
 	moved := s.entries()
-	if got := instantOf(m.read().wall); got < to {
+	if got := instantOf(m.Read().Wall); got < to {
 		t.Errorf("it is %s, want %s", got, to)
 	}
 	step, stepped := begin(40)

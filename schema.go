@@ -201,7 +201,7 @@ func (e *engine) open(ctx context.Context) error {
 	if err != nil && !errors.Is(err, errCorrupt) && !errors.Is(err, errRecord) { // what can be read of a damaged file is served
 		return err
 	}
-	e.clock.start(latest)
+	e.clock.Start(latest)
 	e.store.checkSchema = e.isCurrent
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 
 	"sello/internal/disk"
 	"sello/internal/disk/disktest"
+	"sello/internal/wallclock"
 )
 
 // The directory testdata/files has a file of each released version, and one that was
@@ -543,7 +544,7 @@ func TestSchemaOfServers(t *testing.T) {
 	}
 	var both sync.WaitGroup
 	for _, s := range stores {
-		e := newEngineBy(newWallClock(theMachine()), s, cryptoSeed)
+		e := newEngineBy(newWallClock(wallclock.System()), s, cryptoSeed)
 		e.migrations = []migration{cutsOff('A'), cutsOff('B')}
 		both.Go(func() {
 			if done, err := e.migrate(t.Context(), nil); err != nil || done.To != schemaVersion {

@@ -534,7 +534,7 @@ func (s *service) stop(ctx context.Context, cause error) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
 	err := cause
-	if e := s.api.engine; e.clock.isSafe() {
+	if e := s.api.engine; e.clock.IsSafe() {
 		err = errors.Join(err, s.api.limiter.flush(last, e.store), s.api.logins.flush(last, instantOf(e.now()), true))
 	}
 	s.hide(last)
@@ -654,7 +654,7 @@ func (a *api) keepHouse(ctx context.Context) {
 				continue
 			}
 			a.engine.store.tryWrite(ctx)
-			if what, err = "clock", a.engine.correctClock(ctx); err == nil && a.engine.clock.isSafe() {
+			if what, err = "clock", a.engine.correctClock(ctx); err == nil && a.engine.clock.IsSafe() {
 				what, err = "usage", a.limiter.flush(ctx, a.engine.store)
 				if err == nil {
 					what, err = "log-ins", a.logins.flush(ctx, instantOf(a.engine.now()), false)

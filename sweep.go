@@ -21,7 +21,7 @@ const (
 // old to be asked for, and gives the points of birthdays. While an import is under way or
 // the clock is unsafe, it waits.
 func (e *engine) sweep(ctx context.Context) error {
-	return unlessUnsafe(e.sweepBy(ctx, e.clock.forWriting))
+	return unlessUnsafe(e.sweepBy(ctx, e.momentToWrite))
 }
 
 // sweepBy is sweep with the given source of moments. It asks for one before each
@@ -74,7 +74,7 @@ func (e *engine) sweepDue(ctx context.Context, moment func() (instant, error), d
 			if err != nil {
 				return err
 			}
-			e.clock.wrote(now)
+			e.clock.Wrote(now)
 			if len(strays) > 0 {
 				e.log.Warn("stray due "+d.what+" removed", "keys", strays)
 			}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"sello/internal/wallclock"
 )
 
 // The clock of a sandbox (contract §24). It ticks as the machine's does, and can be set forward.
@@ -35,20 +37,20 @@ func (m *movedMachine) set(at instant) { m.last.Store(&clockSet{at, time.Since(m
 
 // reach makes it a moment, unless it is later already.
 func (m *movedMachine) reach(at instant) {
-	if instantOf(m.read().wall) < at {
+	if instantOf(m.Read().Wall) < at {
 		m.set(at)
 	}
 }
 
-func (m *movedMachine) read() reading {
+func (m *movedMachine) Read() wallclock.Reading {
 	s, even := m.last.Load(), time.Since(m.began)
-	return reading{s.at.time().Add(even - s.after), even}
+	return wallclock.Reading{Wall: s.at.time().Add(even - s.after), Even: even}
 }
 
-func (m *movedMachine) awake() (time.Duration, bool) { return 0, false }
+func (m *movedMachine) Awake() (time.Duration, bool) { return 0, false }
 
-// synchronized makes the wall clock right, however far it jumps (wallclock.go).
-func (m *movedMachine) synchronized() (yes, known bool) { return true, true }
+// synchronized makes the wall clock right, however far it jumps (internal/wallclock).
+func (m *movedMachine) Synchronized() (yes, known bool) { return true, true }
 
 // passBatch is how many things that are due one transaction does, or a few more.
 const passBatch = 500
@@ -62,7 +64,7 @@ func (e *engine) passTime(ctx context.Context, m *movedMachine, to instant) erro
 			return err
 		}
 		m.reach(p.at)
-		e.clock.wrote(p.at)
+		e.clock.Wrote(p.at)
 		done = p.done
 	}
 	return e.sweep(ctx) // what is too old to be kept

@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sello/internal/wallclock/wallclocktest"
 	"sello/internal/webhook"
 )
 
@@ -484,15 +485,15 @@ func TestWebhookClock(t *testing.T) {
 	_, err := s.admin().newWebhookSecret(s.Context(), webhookRequest{"cafe-luna", h.hook, 0})
 	s.ok(err)
 	s.customer("ana")
-	m := &testMachine{wall: s.clock.time()}
+	m := &wallclocktest.Machine{Wall: s.clock.time()}
 	s.engine = newEngineBy(newWallClock(m), s.engine.store, s.engine.seed)
 	s.ok(s.engine.open(s.Context()))
-	m.pass(time.Minute)
+	m.Pass(time.Minute)
 	s.engine.now()
 	r := &receiver{got: map[string][]got{}, answer: func(string) (int, time.Duration) { return 200, 0 }}
 	d := newDeliverer(s.engine, nil, slog.New(slog.DiscardHandler))
 	d.client = &http.Client{Transport: r}
-	m.wall = m.wall.AddDate(9, 0, 0)
+	m.Wall = m.Wall.AddDate(9, 0, 0)
 	before := stored(t, s.engine.store)
 	wait, err := d.round(s.Context(), h, d.turnOf(h))
 	s.ok(err)
@@ -500,7 +501,7 @@ func TestWebhookClock(t *testing.T) {
 		t.Errorf("sent %v, waits %v", sent, wait)
 	}
 	same(t, "the store", stored(t, s.engine.store), before)
-	m.wall = m.wall.AddDate(-9, 0, 0)
+	m.Wall = m.Wall.AddDate(-9, 0, 0)
 	s.ok(s.engine.store.Update(s.Context(), func(tx Tx) error {
 		state, err := get[webhookState](tx, webhookKey(h.org, h.hook))
 		if err != nil {

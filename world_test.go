@@ -26,6 +26,8 @@ import (
 	"time"
 
 	diff "github.com/google/go-cmp/cmp"
+
+	"sello/internal/wallclock"
 )
 
 // A world is a server with its store and its clock, and the test's state. Its steps
@@ -101,13 +103,13 @@ func (w *world) start() {
 // A worldMachine's clock is right until a transcript sets it wrong.
 type worldMachine struct{ w *world }
 
-func (m worldMachine) read() reading {
-	awake, _ := m.awake()
-	return reading{m.w.clock.Add(m.w.wrong), awake - m.w.slept}
+func (m worldMachine) Read() wallclock.Reading {
+	awake, _ := m.Awake()
+	return wallclock.Reading{Wall: m.w.clock.Add(m.w.wrong), Even: awake - m.w.slept}
 }
 
-func (m worldMachine) awake() (time.Duration, bool)    { return m.w.clock.Sub(time.Unix(0, 0)), true }
-func (m worldMachine) synchronized() (yes, known bool) { return m.w.synced, true }
+func (m worldMachine) Awake() (time.Duration, bool)    { return m.w.clock.Sub(time.Unix(0, 0)), true }
+func (m worldMachine) Synchronized() (yes, known bool) { return m.w.synced, true }
 
 func (w *world) log() *slog.Logger {
 	return slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: slog.LevelError}))

@@ -64,7 +64,7 @@ func builtBinary(t testing.TB) string {
 type alteration struct{ file, old, new string }
 
 // alteredBinary returns the path of a binary built from changed source. A test can set its
-// wall clock (machine_clocktest.go). The source files themselves are not changed.
+// wall clock (internal/wallclock/system_clocktest.go). The source files themselves are not changed.
 func alteredBinary(t testing.TB, changes ...alteration) string {
 	t.Helper()
 	return buildOnce(t, fmt.Sprint(changes), func(path string) error {

@@ -1,6 +1,6 @@
 //go:build clocktest
 
-package main
+package wallclock
 
 import (
 	"encoding/json"
@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// theMachine, in the build for tests of the clock, returns a machine whose wall clock
+// System, in the build for tests of the clock, returns a machine whose wall clock
 // is wrong by the offset in a file, which SELLO_TEST_CLOCK names:
 //
 //	{"offset": "87600h", "synchronized": true}
 //
 // The file is read at each reading of the clock, so that a test can set the clock of
 // a running server.
-func theMachine() machine {
-	m, file := newSystemClock(), os.Getenv("SELLO_TEST_CLOCK")
+func System() Machine {
+	m, file := newSystem(), os.Getenv("SELLO_TEST_CLOCK")
 	if file == "" {
 		return m
 	}
@@ -24,7 +24,7 @@ func theMachine() machine {
 }
 
 type setClock struct {
-	machine
+	Machine
 	file string
 }
 
@@ -44,14 +44,14 @@ func (m setClock) setting() (s clockSetting) {
 	return s
 }
 
-func (m setClock) read() reading {
-	r := m.machine.read()
+func (m setClock) Read() Reading {
+	r := m.Machine.Read()
 	offset, err := time.ParseDuration(m.setting().Offset)
 	if err != nil {
 		panic(err)
 	}
-	r.wall = r.wall.Round(0).Add(offset)
+	r.Wall = r.Wall.Round(0).Add(offset)
 	return r
 }
 
-func (m setClock) synchronized() (yes, known bool) { return m.setting().Synchronized, true }
+func (m setClock) Synchronized() (yes, known bool) { return m.setting().Synchronized, true }
