@@ -97,11 +97,11 @@
 // merging), parallel (tasks on several goroutines), host (what is done differently on each
 // operating system), metrics (counters, in the text format of Prometheus), qr (QR codes as SVG),
 // reference (a page from an OpenAPI document), sheet (the text of a spreadsheet: encodings,
-// records of CSV, cells), static (texts made once, with ETag and gzip), throttle (how often
-// something is done), unwatched (net/http without its background read), wallclock (whether
-// the machine's clock is right), webhook (signed deliveries) and disk; processtest is for tests.
-// Disk is the journaled bbolt file; its doc.go says how a write is stored, and what is done behind
-// bbolt's back.
+// records of CSV, cells), static (texts made once, with ETag and gzip), systemd (what a supervisor
+// is told), throttle (how often something is done), unwatched (net/http without its background
+// read), wallclock (whether the machine's clock is right), webhook (signed deliveries) and disk;
+// processtest is for tests. Disk is the journaled bbolt file; its doc.go says how a write is
+// stored, and what is done behind bbolt's back.
 //
 // Two files could be libraries and are not. decimal.go is the vocabulary of the domain:
 // all rooms use its type, and its rounding and errors are the contract's. The limits and
@@ -349,7 +349,6 @@
 //	words.go             errors of the system, the store and the command line, in Spanish
 //	build.go             how the binary was built
 //	diskspace.go         how much room the disk has
-//	notify.go            what systemd is told
 //	backup.go            copies of the file, when they are made, and the command that gets each
 //	verify_kinds.go      verify: which tables are compared, and how
 //	verify_gather.go     records gathered by customer

@@ -21,6 +21,7 @@ import (
 	"sello/internal/host"
 	"sello/internal/logline"
 	"sello/internal/memory"
+	"sello/internal/systemd"
 	"sello/internal/unwatched"
 )
 
@@ -142,7 +143,7 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *ser
 	defer listener.Close() // a server that was started has closed it already
 	s := &service{store: store, api: newAPI(e, trusted, log), listener: listener, pair: pair, figures: figures, log: log}
 	s.file, _ = store.(*boltStore)
-	s.supervisor = newNotifier(c.getenv, os.Getpid(), log)
+	s.supervisor = systemd.New(c.getenv, os.Getpid(), log)
 	s.openPanel(c)
 	s.api.lines, s.api.loggedFrom, s.api.secure = lines, c.loggedFrom, pair != nil
 	defer func() {
@@ -164,7 +165,7 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *ser
 		err = ready(s)
 	}
 	if err == nil {
-		s.supervisor.say("READY=1")
+		s.supervisor.Say("READY=1")
 		err = s.wait(ctx)
 	}
 	if s.failed {
@@ -324,7 +325,7 @@ type service struct {
 	failed         bool   // the store has failed
 	backups        backupState
 	space          diskSpace // for the file; not looked at without one
-	supervisor     *notifier
+	supervisor     *systemd.Notifier
 	hooks          *deliverer
 	hide           func(context.Context) // gives back the lease of this server
 }
@@ -449,7 +450,7 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 	if database, ok := s.store.(wholeStore); ok { // after a failover it is another one
 		s.background.Go(func() { every(background, time.Minute, func() { database.tell(background, s.log) }) })
 	}
-	s.background.Go(func() { s.supervisor.live(background, s.api.storeAnswers) })
+	s.background.Go(func() { s.supervisor.Live(background, s.api.storeAnswers) })
 	if s.pair != nil {
 		s.background.Go(func() { s.pair.watch(background) })
 	}
@@ -525,7 +526,7 @@ func (s *service) wait(ctx context.Context) error {
 // the reason for the stop, joined with its own errors.
 func (s *service) stop(ctx context.Context, cause error) error {
 	s.log.Info("stopping")
-	s.supervisor.say("STOPPING=1")
+	s.supervisor.Say("STOPPING=1")
 	close(s.api.stopping)
 	s.stopBackground()
 	defer time.AfterFunc(stopTimeout/2, s.endOperations).Stop() // a backup or verify would take too long

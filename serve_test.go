@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -178,5 +179,52 @@ func TestPanelOff(t *testing.T) {
 				t.Errorf("told: %t, want %t: %s", told, test.told, log.String())
 			}
 		})
+	}
+}
+
+// TestStoreAnswers: the server is healthy unless its store hangs.
+func TestStoreAnswers(t *testing.T) {
+	t.Parallel()
+	hung := hungStore{newMemStore(), make(chan struct{})}
+	defer close(hung.release)
+	for want, store := range map[bool]Store{false: hung, true: newMemStore()} {
+		a := newAPIOf(newEngine(store, time.Now, cryptoSeed))
+		if got := a.storeAnswers(t.Context(), 20*time.Millisecond); got != want {
+			t.Errorf("the store answers: %t, want %t", got, want)
+		}
+	}
+}
+
+// TestServeNotifies: the server says that it is ready once it answers, gives signs of life,
+// and says that it stops.
+func TestServeNotifies(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "s")
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { socket.Close() })
+	told := func() string {
+		b := make([]byte, 100)
+		n, err := socket.Read(b)
+		if err != nil {
+			t.Error(err)
+		}
+		return string(b[:n])
+	}
+	s := newTill(t)
+	s.env["NOTIFY_SOCKET"], s.env["WATCHDOG_USEC"] = name, "20000000"
+	r, _ := s.start("serve")
+	first := []string{told(), told()}
+	slices.Sort(first)
+	if !slices.Equal(first, []string{"READY=1", "WATCHDOG=1"}) {
+		t.Errorf("told %q", first)
+	}
+	if code := r.stop(); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+	if got := told(); got != "STOPPING=1" {
+		t.Errorf("at the end: %q", got)
 	}
 }

@@ -1,4 +1,8 @@
-package main
+// Package systemd speaks to the supervisor of a service, such as systemd (Type=notify). It gives a
+// service the name of a datagram socket in its environment. The service says there when it is
+// ready and when it stops, and, so long as it is healthy, that it is: else the supervisor starts
+// it anew.
+package systemd
 
 import (
 	"context"
@@ -9,20 +13,16 @@ import (
 	"time"
 )
 
-// A supervisor such as systemd (Type=notify) gives a service the name of a datagram socket
-// in its environment. The service says there when it is ready and when it stops, and, so
-// long as it is healthy, that it is: else the supervisor starts it anew.
-
-// A notifier speaks to the supervisor. A nil notifier says nothing.
-type notifier struct {
+// A Notifier speaks to the supervisor. A nil one says nothing.
+type Notifier struct {
 	socket string
 	every  time.Duration // between signs of life; 0: none is asked for
 	log    *slog.Logger
 }
 
-// newNotifier returns nil if no supervisor listens. pid is this process's.
-func newNotifier(getenv func(string) string, pid int, log *slog.Logger) *notifier {
-	n := &notifier{socket: getenv("NOTIFY_SOCKET"), log: log}
+// New returns nil if no supervisor listens. pid is this process's.
+func New(getenv func(string) string, pid int, log *slog.Logger) *Notifier {
+	n := &Notifier{socket: getenv("NOTIFY_SOCKET"), log: log}
 	if n.socket == "" || !strings.HasPrefix(n.socket, "/") && !strings.HasPrefix(n.socket, "@") {
 		return nil // vsock: is for virtual machines
 	}
@@ -33,8 +33,8 @@ func newNotifier(getenv func(string) string, pid int, log *slog.Logger) *notifie
 	return n
 }
 
-// say sends a state, such as READY=1. A failure is logged and changes nothing else.
-func (n *notifier) say(state string) {
+// Say sends a state, such as READY=1. A failure is logged and changes nothing else.
+func (n *Notifier) Say(state string) {
 	if n == nil {
 		return
 	}
@@ -49,19 +49,24 @@ func (n *notifier) say(state string) {
 	}
 }
 
-// live gives signs of life until ctx ends. Before each it asks healthy, which may take no
-// longer than n.every.
-func (n *notifier) live(ctx context.Context, healthy func(context.Context, time.Duration) bool) {
+// Live gives signs of life until ctx ends. Before each it asks healthy, which may take no
+// longer than it is told.
+func (n *Notifier) Live(ctx context.Context, healthy func(context.Context, time.Duration) bool) {
 	if n == nil || n.every == 0 {
 		return
 	}
-	sign := func() {
+	tick := time.NewTicker(n.every)
+	defer tick.Stop()
+	for {
 		if healthy(ctx, n.every) {
-			n.say("WATCHDOG=1")
+			n.Say("WATCHDOG=1")
 		} else if ctx.Err() == nil {
 			n.log.Error("no sign of life given to the supervisor: the store does not answer")
 		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
 	}
-	sign()
-	every(ctx, n.every, sign)
 }

@@ -1,4 +1,4 @@
-package main
+package systemd
 
 import (
 	"bytes"
@@ -34,26 +34,26 @@ func fakeSupervisor(t *testing.T, name string) (told func() string) {
 	}
 }
 
-// TestNotifySocket: names in the file system, and those of Linux that are not.
-func TestNotifySocket(t *testing.T) {
+// TestSocket: names in the file system, and those of Linux that are not.
+func TestSocket(t *testing.T) {
 	t.Parallel()
 	names := []string{filepath.Join(t.TempDir(), "s")}
 	if runtime.GOOS == "linux" {
-		names = append(names, fmt.Sprintf("@sello-test-%d", os.Getpid()))
+		names = append(names, fmt.Sprintf("@systemd-test-%d", os.Getpid()))
 	}
 	for _, name := range names {
 		told := fakeSupervisor(t, name)
 		log := new(bytes.Buffer)
-		n := newNotifier(func(v string) string { return map[string]string{"NOTIFY_SOCKET": name}[v] }, 1, slog.New(slog.NewTextHandler(log, nil)))
-		n.say("READY=1")
+		n := New(func(v string) string { return map[string]string{"NOTIFY_SOCKET": name}[v] }, 1, slog.New(slog.NewTextHandler(log, nil)))
+		n.Say("READY=1")
 		if got := told(); got != "READY=1" || log.Len() > 0 {
 			t.Errorf("%s: %q\n%s", name, got, log)
 		}
 	}
 }
 
-// TestNotifyVariables: what the environment asks for.
-func TestNotifyVariables(t *testing.T) {
+// TestVariables: what the environment asks for.
+func TestVariables(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		socket, usec, pid string
@@ -70,14 +70,14 @@ func TestNotifyVariables(t *testing.T) {
 		{"/s", "soon", "7", true, 0},
 	} {
 		env := map[string]string{"NOTIFY_SOCKET": test.socket, "WATCHDOG_USEC": test.usec, "WATCHDOG_PID": test.pid}
-		n := newNotifier(func(v string) string { return env[v] }, 7, nil)
+		n := New(func(v string) string { return env[v] }, 7, nil)
 		if (n != nil) != test.some || n != nil && n.every != test.every {
 			t.Errorf("%+v: %+v", test, n)
 		}
 	}
-	var none *notifier
-	none.say("READY=1")
-	none.live(t.Context(), nil)
+	var none *Notifier
+	none.Say("READY=1")
+	none.Live(t.Context(), nil)
 }
 
 // TestWatchdog: signs of life come at half of the time, and none while the store hangs. An
@@ -89,7 +89,7 @@ func TestWatchdog(t *testing.T) {
 		for _, yes := range []bool{false, true, false, false} {
 			hangs <- yes
 		}
-		n := &notifier{socket: "/none/s", every: 15 * time.Second, log: slog.New(slog.DiscardHandler)}
+		n := &Notifier{socket: "/none/s", every: 15 * time.Second, log: slog.New(slog.DiscardHandler)}
 		log := new(bytes.Buffer)
 		n.log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if a.Key == slog.TimeKey {
@@ -100,7 +100,7 @@ func TestWatchdog(t *testing.T) {
 		began := time.Now()
 		var asked []time.Duration
 		ctx, stop := context.WithCancel(t.Context())
-		n.live(ctx, func(_ context.Context, within time.Duration) bool {
+		n.Live(ctx, func(_ context.Context, within time.Duration) bool {
 			asked = append(asked, time.Since(began))
 			if len(asked) == 4 {
 				stop()
@@ -115,34 +115,4 @@ func TestWatchdog(t *testing.T) {
 			t.Errorf("%d signs\n%s", signs, log)
 		}
 	})
-	hung := hungStore{newMemStore(), make(chan struct{})}
-	defer close(hung.release)
-	for want, store := range map[bool]Store{false: hung, true: newMemStore()} {
-		a := newAPIOf(newEngine(store, time.Now, cryptoSeed))
-		if got := a.storeAnswers(t.Context(), 20*time.Millisecond); got != want {
-			t.Errorf("the store answers: %t, want %t", got, want)
-		}
-	}
-}
-
-// TestServeNotifies: the server says that it is ready once it answers, gives signs of life,
-// and says that it stops.
-func TestServeNotifies(t *testing.T) {
-	t.Parallel()
-	name := filepath.Join(t.TempDir(), "s")
-	told := fakeSupervisor(t, name)
-	s := newTill(t)
-	s.env["NOTIFY_SOCKET"], s.env["WATCHDOG_USEC"] = name, "20000000"
-	r, _ := s.start("serve")
-	first := []string{told(), told()}
-	slices.Sort(first)
-	if !slices.Equal(first, []string{"READY=1", "WATCHDOG=1"}) {
-		t.Errorf("told %q", first)
-	}
-	if code := r.stop(); code != 0 {
-		t.Errorf("exit %d", code)
-	}
-	if got := told(); got != "STOPPING=1" {
-		t.Errorf("at the end: %q", got)
-	}
 }
