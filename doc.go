@@ -91,17 +91,17 @@
 // to the order yet. Files that differ by build tag count as one, under the name without that
 // ending. None differs by system: what does is in a library.
 //
-// The libraries under internal/ know nothing of sello: chart (pictures of figures, colours that
-// can be read), contact (e-mail addresses and phone numbers), fold (texts that a search takes for
-// equal), gate (how many connections there may be), tz (time zones), ordered (entries and
-// merging), parallel (tasks on several goroutines), host (what is done differently on each
-// operating system), metrics (counters, in the text format of Prometheus), qr (QR codes as SVG),
-// reference (a page from an OpenAPI document), sheet (the text of a spreadsheet: encodings,
-// records of CSV, cells), static (texts made once, with ETag and gzip), systemd (what a supervisor
-// is told), throttle (how often something is done), unwatched (net/http without its background
-// read), wallclock (whether the machine's clock is right), webhook (signed deliveries) and disk;
-// processtest is for tests. Disk is the journaled bbolt file; its doc.go says how a write is
-// stored, and what is done behind bbolt's back.
+// The libraries under internal/ know nothing of sello: cert (a certificate renewed in its files),
+// chart (pictures of figures, colours that can be read), contact (e-mail addresses and phone
+// numbers), fold (texts that a search takes for equal), gate (how many connections there may be),
+// tz (time zones), ordered (entries and merging), parallel (tasks on several goroutines), host
+// (what is done differently on each operating system), metrics (counters, in the text format of
+// Prometheus), qr (QR codes as SVG), reference (a page from an OpenAPI document), sheet (the text
+// of a spreadsheet: encodings, records of CSV, cells), static (texts made once, with ETag and
+// gzip), systemd (what a supervisor is told), throttle (how often something is done), unwatched
+// (net/http without its background read), wallclock (whether the machine's clock is right),
+// webhook (signed deliveries) and disk; processtest is for tests. Disk is the journaled bbolt
+// file; its doc.go says how a write is stored, and what is done behind bbolt's back.
 //
 // Two files could be libraries and are not. decimal.go is the vocabulary of the domain:
 // all rooms use its type, and its rounding and errors are the contract's. The limits and

@@ -18,6 +18,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"sello/internal/cert"
 	"sello/internal/host"
 	"sello/internal/wallclock"
 )
@@ -304,7 +305,7 @@ func (d *doctor) certificate() {
 		d.note("certificate", false, "%s: no vale hasta %s: usa otro, o corrige el reloj", s.TLSCert, from)
 	case d.now.After(pair.Leaf.NotAfter):
 		d.note("certificate", false, "%s: venció %s%s", s.TLSCert, until, renew)
-	case endsSoon(pair.Leaf, d.now):
+	case cert.EndsSoon(pair.Leaf, d.now):
 		d.note("certificate", false, "%s: vence %s%s", s.TLSCert, until, renew)
 	default:
 		d.note("certificate", true, "%s: vence %s", s.TLSCert, until)
@@ -394,7 +395,7 @@ func (d *doctor) ready(ctx context.Context, at string) (text string, ok bool) {
 	switch {
 	case res.StatusCode != http.StatusOK:
 		return fmt.Sprintf("responde en %s que no está listo (HTTP %d): mira su registro, el reloj y el disco", at, res.StatusCode), false
-	case res.TLS != nil && outOfDate(res.TLS.PeerCertificates[0], d.now) != "":
+	case res.TLS != nil && cert.OutOfDate(res.TLS.PeerCertificates[0], d.now) != "":
 		return fmt.Sprintf("responde en %s con un certificado que no vale hoy", at), false
 	case running.differs(this):
 		return fmt.Sprintf("responde en %s, y es %s; este programa es %s: reinícialo", at, running, this), false

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"sello/internal/cert/certtest"
 	"sello/internal/disk"
 	"sello/internal/wallclock"
 )
@@ -93,7 +94,7 @@ func TestDoctor(t *testing.T) {
 	certificate := func(from, until time.Duration) func(*till) {
 		return func(s *till) {
 			now := time.Now()
-			issueFor(s.T, filepath.Join(s.dir, "c.pem"), filepath.Join(s.dir, "k.pem"), "x", now.Add(from), now.Add(until))
+			certtest.Issue(s.T, filepath.Join(s.dir, "c.pem"), filepath.Join(s.dir, "k.pem"), "x", now.Add(from), now.Add(until))
 		}
 	}
 	const tls = "-tls-cert DIR/c.pem -tls-key DIR/k.pem"
@@ -281,7 +282,7 @@ func TestDoctorServed(t *testing.T) {
 	s.ok("apply -", string(demoDocument))
 	s.backedUpAt("backups", time.Now())
 	certFile, keyFile := filepath.Join(s.dir, "c.pem"), filepath.Join(s.dir, "k.pem")
-	issueFor(t, certFile, keyFile, "x", time.Now().Add(-time.Hour), time.Now().Add(90*24*time.Hour))
+	certtest.Issue(t, certFile, keyFile, "x", time.Now().Add(-time.Hour), time.Now().Add(90*24*time.Hour))
 	r, _ := s.start("serve -backup-every 1h -backup-dir " + s.dir + "/backups -tls-cert " + certFile + " -tls-key " + keyFile)
 	addr := strings.TrimSuffix(strings.TrimPrefix(r.base, "http://"), "/api/v1")
 	code, out, errs := s.run("doctor -addr 0.0.0.0:1 -backup-every 5m -backup-dir " + s.dir)

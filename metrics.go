@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sello/internal/cert"
 	"sello/internal/disk"
 	"sello/internal/gate"
 	"sello/internal/metrics"
@@ -150,9 +151,9 @@ func (m *meter) ofTime(e *engine) {
 }
 
 // ofCertificate registers the end of the certificate that is served.
-func (m *meter) ofCertificate(c *certificate) {
+func (m *meter) ofCertificate(c *cert.Pair) {
 	m.Gauge("sello_tls_certificate_expiry_timestamp_seconds", "When the certificate of -tls-cert ends, in seconds since 1970.",
-		func() float64 { return float64(c.look(time.Now()).Leaf.NotAfter.Unix()) })
+		func() float64 { return float64(c.Look(time.Now()).Leaf.NotAfter.Unix()) })
 }
 
 // ofBackups registers the backups of -backup-every and the command of -backup-after, if

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"sello/internal/cert"
 	"sello/internal/disk"
 	"sello/internal/gate"
 	"sello/internal/host"
@@ -124,10 +125,10 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *ser
 	lines := logline.NewWriter(c.stderr)
 	defer lines.Close()
 	log := slog.New(slog.NewJSONHandler(lines, &slog.HandlerOptions{Level: c.logLevel}))
-	var pair *certificate
+	var pair *cert.Pair
 	if c.tlsCert != "" {
-		if pair, err = openCertificate(c.tlsCert, c.tlsKey, time.Now(), log); err != nil {
-			return err
+		if pair, err = cert.Open(c.tlsCert, c.tlsKey, time.Now(), log); err != nil {
+			return fmt.Errorf("-tls-cert y -tls-key: %w", err)
 		}
 	}
 	opts := disk.Options{MemSize: c.memSize}
@@ -311,7 +312,7 @@ type service struct {
 	api      *api
 	panel    *panel       // nil: it is not served
 	listener net.Listener // of the public API
-	pair     *certificate // nil: plain HTTP
+	pair     *cert.Pair   // nil: plain HTTP
 	figures  *meter       // nil without -metrics
 	log      *slog.Logger
 
@@ -335,7 +336,7 @@ func (s *service) secured(l net.Listener) net.Listener {
 	if s.pair == nil {
 		return l
 	}
-	return s.pair.encrypted(l, s.api)
+	return s.api.encrypted(l, s.pair)
 }
 
 // startRedirect serves -http-redirect.
@@ -452,7 +453,7 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 	}
 	s.background.Go(func() { s.supervisor.Live(background, s.api.storeAnswers) })
 	if s.pair != nil {
-		s.background.Go(func() { s.pair.watch(background) })
+		s.background.Go(func() { s.pair.Watch(background) })
 	}
 	if plan := &c.backups; plan.every > 0 {
 		s.background.Go(func() { plan.run(background) })

@@ -2,60 +2,27 @@ package main
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"sello/internal/cert"
+	"sello/internal/cert/certtest"
 )
 
 // issue writes a new certificate for 127.0.0.1 with its key into files, and adds it to pool.
 func issue(t *testing.T, certFile, keyFile, name string, pool *x509.CertPool) {
 	t.Helper()
-	pool.AddCert(issueFor(t, certFile, keyFile, name, time.Now().Add(-time.Hour), time.Now().Add(time.Hour)))
-}
-
-// issueFor is issue for a certificate that is valid from one moment until another.
-func issueFor(t *testing.T, certFile, keyFile, name string, from, until time.Time) *x509.Certificate {
-	t.Helper()
-	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	about := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotBefore: from, NotAfter: until,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, about, about, secret.Public(), secret)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := x509.MarshalPKCS8PrivateKey(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}))
-	writeFile(t, keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
-	parsed, err := x509.ParseCertificate(cert)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parsed
+	pool.AddCert(certtest.Issue(t, certFile, keyFile, name, time.Now().Add(-time.Hour), time.Now().Add(time.Hour)))
 }
 
 // secureClient trusts a pool and speaks HTTP/2 if the server does.
@@ -124,97 +91,13 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestCertificateTime renews a certificate with others, and lets time pass. Each step says
-// what is served then, and what the log says.
-func TestCertificateTime(t *testing.T) {
-	t.Parallel()
-	const day = 24 * time.Hour
-	start := time.Now().Truncate(time.Second)
-	for _, test := range []struct {
-		reason string
-		steps  []certificateStep
-	}{
-		{"expired from the start, and told daily", []certificateStep{
-			{0, "a", -90 * day, -day, "a", "certificate expired"}, {23 * time.Hour, "", 0, 0, "a", ""}, {day, "", 0, 0, "a", "certificate expired"},
-			{day, "b", 0, 90 * day, "b", "certificate renewed"},
-		}},
-		{"not valid yet, until it is", []certificateStep{
-			{0, "a", day, 90 * day, "a", "certificate not valid yet"}, {2 * day, "", 0, 0, "a", ""},
-		}},
-		{"14 days before the end", []certificateStep{
-			{0, "a", -60 * day, 30 * day, "a", ""}, {15 * day, "", 0, 0, "a", ""}, {16*day + 1, "", 0, 0, "a", "certificate expires soon"},
-			{17 * day, "", 0, 0, "a", ""}, {17*day + 1, "", 0, 0, "a", "certificate expires soon"}, {30*day + 1, "", 0, 0, "a", "certificate expired"},
-			{30*day + 1, "b", 0, 40 * day, "b", "certificate renewed, certificate expires soon"},
-		}},
-		{"one for six days", []certificateStep{
-			{0, "a", 0, 6 * day, "a", ""}, {4 * day, "", 0, 0, "a", ""}, {4*day + 1, "", 0, 0, "a", "certificate expires soon"},
-		}},
-		{"a valid one is not given up for an expired one", []certificateStep{
-			{0, "a", -day, 90 * day, "a", ""}, {day, "b", -90 * day, -day, "a", "certificate not renewed"}, {2 * day, "", 0, 0, "a", ""},
-			{3 * day, "c", 0, 91 * day, "c", "certificate renewed"},
-		}},
-		{"nor for one that is not valid yet, until it is", []certificateStep{
-			{0, "a", -day, 90 * day, "a", ""}, {day, "b", 2 * day, 91 * day, "a", "certificate not renewed"}, {2*day - 1, "", 0, 0, "a", ""},
-			{2 * day, "", 0, 0, "b", "certificate renewed"},
-		}},
-		{"an expired one is, for another one that is not valid", []certificateStep{
-			{0, "a", -90 * day, -day, "a", "certificate expired"}, {time.Minute, "b", -90 * day, -day / 2, "b", "certificate renewed, certificate expired"},
-		}},
-	} {
-		t.Run(test.reason, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-			log := new(bytes.Buffer)
-			var c *certificate
-			for i, step := range test.steps {
-				now := start.Add(step.at)
-				if step.name != "" {
-					issueFor(t, certFile, keyFile, step.name, start.Add(step.from), start.Add(step.until))
-					for _, name := range []string{certFile, keyFile} { // as if time had passed
-						if err := os.Chtimes(name, now, now); err != nil {
-							t.Fatal(err)
-						}
-					}
-				}
-				if c == nil {
-					var err error
-					if c, err = openCertificate(certFile, keyFile, now, slog.New(slog.NewJSONHandler(log, nil))); err != nil {
-						t.Fatal(err)
-					}
-				}
-				served := c.look(now).Leaf.Subject.CommonName
-				var said []string
-				for _, m := range msgLogged.FindAllStringSubmatch(log.String(), -1) {
-					said = append(said, m[1])
-				}
-				log.Reset()
-				if got := strings.Join(said, ", "); served != step.served || got != step.said {
-					t.Errorf("step %d, %s: %s is served, want %s; the log says %q, want %q", i, step.at, served, step.served, got, step.said)
-				}
-			}
-		})
-	}
-}
-
-// A certificateStep looks at a certificate at a moment. If it has a name, it first renews the
-// files by one of that name. All times are since the start.
-type certificateStep struct {
-	at           time.Duration
-	name         string
-	from, until  time.Duration
-	served, said string
-}
-
-var msgLogged = regexp.MustCompile(`"msg":"([^"]+)"`)
-
 // TestCertificateEnd starts a server with an expired certificate: the log warns, and the
 // figures have the end of the certificate that is served.
 func TestCertificateEnd(t *testing.T) {
 	t.Parallel()
 	s := newTill(t)
 	certFile, keyFile := filepath.Join(s.dir, "cert.pem"), filepath.Join(s.dir, "key.pem")
-	old := issueFor(t, certFile, keyFile, "old", time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour))
+	old := certtest.Issue(t, certFile, keyFile, "old", time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour))
 	r, _ := s.start("serve -metrics :0 -tls-cert " + certFile + " -tls-key " + keyFile)
 	end := func() float64 {
 		t.Helper()
@@ -232,7 +115,7 @@ func TestCertificateEnd(t *testing.T) {
 	if got := end(); got != float64(old.NotAfter.Unix()) {
 		t.Errorf("the certificate ends at %f, and the figure is of %s", got, old.NotAfter)
 	}
-	renewed := issueFor(t, certFile, keyFile, "new", time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+	renewed := certtest.Issue(t, certFile, keyFile, "new", time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 	if got := end(); got != float64(renewed.NotAfter.Unix()) {
 		t.Errorf("renewed: it ends at %f, and the figure is of %s", got, renewed.NotAfter)
 	}
@@ -251,7 +134,7 @@ func TestTLSHostile(t *testing.T) {
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	pool := x509.NewCertPool()
 	issue(t, certFile, keyFile, "shop", pool)
-	pair, err := openCertificate(certFile, keyFile, time.Now(), slog.New(slog.DiscardHandler))
+	pair, err := cert.Open(certFile, keyFile, time.Now(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +145,7 @@ func TestTLSHostile(t *testing.T) {
 	}
 	server := newServer(a, slog.New(slog.DiscardHandler))
 	server.ReadHeaderTimeout = time.Second
-	go server.Serve(a.connections(pair.encrypted(l, a)))
+	go server.Serve(a.connections(a.encrypted(l, pair)))
 	defer server.Close()
 	hello := []byte{22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3}
 	for name, sent := range map[string][]byte{
