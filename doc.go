@@ -319,17 +319,14 @@
 //	shapes_sales.go      those of sales
 //	shapes_customers.go  those of customers
 //	shapes_events.go     those of events
-//	replies.go           what actions return; ETag and If-Match
 //	throttle.go          how often a password may be tried
 //	logins.go            how users log in
 //	acceptance.go        what links lead to
 //	factors.go           how they change their second factors
 //	counts.go            what is counted of requests
-//	parts.go             bodies that are sent in parts
 //	reference.go         openapi.json, and the page made from it
-//	exchange.go          one request and its response; what is kept of the last requests for the panel
-//	body.go              how a body is read
-//	request.go           the steps of a request
+//	exchange.go          one request and its response; what actions return; bodies in parts
+//	request.go           the way of a request, from ServeHTTP to the last byte
 //	refusals.go          requests that net/http refuses, in our words
 //	gate.go              which connections are refused, and how
 //	tls.go               TLS

@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"math"
+	"mime"
 	"net/http"
 	"net/netip"
-	"runtime/debug"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -126,21 +125,6 @@ var (
 	isStrict = []string{"handling=strict"}
 )
 
-// newExchange begins the response to a request.
-func (a *api) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
-	started, clock := a.engine.clock.Read()
-	x := &exchange{ResponseWriter: w, api: a, number: -1, started: started.Wall, request: request{Request: r, now: instantOf(clock.Moment(started))}}
-	x.request.query.fault = &x.noQuery
-	x.requestID[0], x.idGiven = a.requestID(r)
-	h := w.Header()
-	h["X-Request-Id"] = x.requestID[:]
-	h["Cache-Control"] = noStore
-	if a.mode != nil {
-		h["Sello-Mode"] = a.mode
-	}
-	return x
-}
-
 // requestID returns the caller's own id if it is 1 to 128 printable ASCII characters,
 // else a new one. New ids are unique, not secret.
 func (a *api) requestID(r *http.Request) (text string, given bool) {
@@ -184,43 +168,6 @@ func (x *exchange) context() context.Context {
 
 // source is the address that the request comes from.
 func (x *exchange) source() netip.Addr { return sourceAddress(x.request.Request, x.api.trusted) }
-
-// finish gives back units, answers a request that panicked, counts the request, keeps it for
-// the panel and writes the log line.
-func (x *exchange) finish(r *http.Request) {
-	x.giveBack()
-	if p := recover(); p != nil {
-		if p == http.ErrAbortHandler {
-			panic(p)
-		}
-		x.api.log.Error("panic", "requestId", x.requestID[0], "cause", fmt.Sprint(p), "stack", string(debug.Stack()))
-		if x.status == 0 {
-			x.fail(newError(codeInternal))
-		}
-	}
-	if x.status >= http.StatusInternalServerError {
-		x.api.faults.Add(1)
-	}
-	logged := x.api.lines != nil && x.status >= x.api.loggedFrom
-	kept := x.api.requests != nil && x.request.key != nil && x.request.cfg != nil
-	if !logged && !kept && x.api.counts == nil {
-		return
-	}
-	ended := x.api.engine.clock.Machine.Read().Wall
-	if x.api.counts != nil {
-		x.api.counts.answered(x.number, r.Method, x.status, ended.Sub(x.started))
-	}
-	if kept {
-		x.api.requests.Add(x.request.cfg.Number, loggedRequest{
-			At: x.request.now, Key: x.request.key.ID, RequestID: x.requestID[0], Code: x.code,
-			micros: uint32(min(ended.Sub(x.started).Microseconds(), math.MaxUint32)), route: int16(x.number), Status: uint16(x.status),
-		})
-	}
-	if logged {
-		var line [512]byte
-		x.api.lines.Add(x.appendLogLine(line[:0], r, ended))
-	}
-}
 
 // appendLogLine appends the log line of a request: JSON as slog.JSONHandler writes it,
 // without the values that are unknown.
@@ -274,80 +221,6 @@ func (x *exchange) giveAnswer() {
 	x.held.answer = 0
 }
 
-func (x *exchange) setTag(etag string) {
-	if etag != "" {
-		x.Header()["Etag"] = []string{etag}
-	}
-}
-
-// Only ServeMux calls WriteHeader and Write, when it finds no route: with 404, or with
-// 405 and the Allow header. Our error replaces its text.
-
-func (x *exchange) WriteHeader(status int) {
-	delete(x.Header(), "X-Content-Type-Options") // these two are of ServeMux's text
-	delete(x.Header(), "Content-Type")
-	if status == http.StatusMethodNotAllowed {
-		x.fail(newError(codeMethodNotAllowed))
-	} else {
-		x.fail(newError(codeRouteNotFound))
-	}
-}
-
-func (x *exchange) Write(text []byte) (int, error) { return len(text), nil }
-
-// fail answers with an error. The client gets only what publicError lets through; the
-// cause of a 5xx is logged.
-func (x *exchange) fail(err error) {
-	if x.panelRequest != nil {
-		x.panelRequest.fail(err)
-		return
-	}
-	e := x.note(err)
-	if e.code.status == http.StatusUnauthorized {
-		x.Header()["WWW-Authenticate"] = []string{"Bearer"}
-	}
-	body, err := encode(e.body(x.requestID[0]))
-	if err != nil {
-		x.api.log.Error("failed", "requestId", x.requestID[0], "cause", err.Error())
-	}
-	x.write(e.code.status, body)
-}
-
-// note returns the client's error for an error. It counts it, sets its headers, and logs the
-// cause of a 5xx.
-func (x *exchange) note(err error) *apiError {
-	e := publicError(err)
-	x.code = e.code.name
-	if x.api.counts != nil {
-		x.api.counts.failed(e.code, err)
-	}
-	// What /readyz says, and of the clock, is an apiError. It was logged once, where it was found.
-	if _, logged := errors.AsType[*apiError](err); e.code.status >= 500 && !logged {
-		x.api.log.Error("failed", "requestId", x.requestID[0], "cause", err.Error())
-	}
-	for name, values := range e.headers {
-		x.Header()[name] = values
-	}
-	return e
-}
-
-// netHTTPBuffer is how many bytes of a body net/http buffers. It sets the
-// Content-Length of a shorter body itself.
-const netHTTPBuffer = 2048
-
-func (x *exchange) write(status int, body []byte) {
-	x.status = status
-	h := x.Header()
-	if h["Content-Type"] == nil {
-		h["Content-Type"] = jsonType
-	}
-	if len(body) >= netHTTPBuffer && (x.rest == nil || x.rest.rest == nil) {
-		h["Content-Length"] = []string{strconv.Itoa(len(body))}
-	}
-	x.ResponseWriter.WriteHeader(status)
-	x.ResponseWriter.Write(body) // fails if the client has gone, which is no error here
-}
-
 // base32 are the digits of rand.Text.
 const base32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 
@@ -378,4 +251,143 @@ const (
 
 func newRequestLog() *ring.Log[uint32, loggedRequest] {
 	return ring.New[uint32, loggedRequest](loggedOrganizations, loggedRequests)
+}
+
+// maxBody bounds a request's body, in bytes.
+const maxBody = 1 << 20
+
+// bodyOptional reports whether the endpoint needs nothing from its body.
+func (r *request) bodyOptional() bool {
+	return slices.Contains([]string{"cancel", "capture", "release", "reset"}, path.Base(r.Pattern))
+}
+
+// maxMembers bounds the members and elements of the request's body.
+func (r *request) maxMembers() int {
+	if strings.HasSuffix(r.Pattern, "/batch") {
+		return maxBatchMembers
+	}
+	return maxMembers
+}
+
+// isJSON reports whether the body is declared as JSON in UTF-8, not compressed.
+func isJSON(h http.Header) bool {
+	types, encodings := h["Content-Type"], h["Content-Encoding"]
+	if len(types) != 1 || len(encodings) > 1 {
+		return false
+	}
+	if len(encodings) == 1 && encodings[0] != "" && !strings.EqualFold(encodings[0], "identity") {
+		return false
+	}
+	if types[0] == "application/json" {
+		return true
+	}
+	media, params, err := mime.ParseMediaType(types[0])
+	charset, given := params["charset"]
+	return err == nil && media == "application/json" && (!given || strings.EqualFold(charset, "utf-8"))
+}
+
+// What an action may return besides the body itself.
+
+// A reply is a body with a status.
+type reply struct {
+	status int
+	body   any
+}
+
+// A repeated is the body of a 200 to a POST that changes nothing, since the same was done
+// before.
+type repeated struct{ body any }
+
+func isRepeated(v any) bool {
+	_, is := v.(repeated)
+	return is
+}
+
+// ETags. A client sends one back as If-Match, so that it does not overwrite what others
+// have changed meanwhile (contract §12).
+
+// A tagged is the body of a 200 with an ETag.
+type tagged struct {
+	body any
+	etag string
+}
+
+// tagOf is the ETag of what an action returned; "" without.
+func tagOf(v any) string {
+	tagged, _ := v.(tagged)
+	return tagged.etag
+}
+
+// ifMatch returns a function that reports whether a resource with an ETag meets If-Match;
+// nil without that header. Comparison is strong: a weak tag never matches.
+func ifMatch(h http.Header) func(etag string) bool {
+	given := h["If-Match"]
+	if len(given) == 0 {
+		return nil
+	}
+	return func(etag string) bool {
+		for _, line := range given {
+			for one := range strings.SplitSeq(line, ",") {
+				if one = strings.Trim(one, " \t"); one == "*" || one == etag {
+					return true
+				}
+			}
+		}
+		return false
+	}
+}
+
+// bodyParts are the body of a 200 that may be too long for memory. next appends the next part,
+// in a View of its own, and returns what comes after it; nil if that was the last. So no View
+// waits for a slow reader. It leaves its receiver as it was, since a View may run again.
+type bodyParts interface {
+	next(t *txn, b []byte) (part []byte, rest bodyParts, err error)
+}
+
+// partTime is how long a client may take to read a part.
+const partTime = 30 * time.Second
+
+// A partedBody is a body in parts that is being sent.
+type partedBody struct {
+	rest       bodyParts // nil: there are no more parts
+	engine     *engine
+	org        uint32
+	now        instant
+	processors *semaphore.Semaphore
+}
+
+// read returns the next part.
+func (p *partedBody) read(ctx context.Context) ([]byte, error) {
+	if _, err := p.processors.Take(ctx, 1, semaphoreWait); err != nil {
+		return nil, err
+	}
+	defer p.processors.Give(1)
+	type step struct {
+		part []byte
+		rest bodyParts
+	}
+	done, err := read(ctx, p.engine, p.org, p.now, func(t *txn) (s step, err error) {
+		s.part, s.rest, err = p.rest.next(t, nil)
+		return s, err
+	})
+	if err == nil {
+		p.rest = done.rest
+	}
+	return done.part, err
+}
+
+// write writes the parts that are left.
+func (p *partedBody) write(ctx context.Context, w http.ResponseWriter) error {
+	c := http.NewResponseController(w)
+	for p.rest != nil {
+		part, err := p.read(ctx)
+		if err != nil {
+			return err
+		}
+		c.SetWriteDeadline(time.Now().Add(partTime)) // a recorder of tests has none
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -338,7 +338,7 @@ func (v *panelRequest) commit(f *panelForm, req *request, act action) (givenAnsw
 		if err := v.proved(f); err != nil {
 			return givenAnswer{}, err
 		}
-		done, err := once(t, req.retries, act) // looked up by the API's keys: the sale may have come that way before
+		done, err := runOnce(t, req.retries, act) // looked up by the API's keys: the sale may have come that way before
 		if err != nil {
 			return givenAnswer{}, err
 		}
