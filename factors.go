@@ -5,6 +5,8 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"errors"
+
+	"sello/internal/totp"
 )
 
 // How members change their own second factor.
@@ -122,5 +124,5 @@ func offeredSecret(m *member, token string) string {
 	mac.Write([]byte("second factor"))
 	mac.Write(m.hash[:])
 	mac.Write([]byte(token))
-	return codeBase32.EncodeToString(mac.Sum(nil)[:totpSecret])
+	return totp.Base32.EncodeToString(mac.Sum(nil)[:totp.Secret])
 }

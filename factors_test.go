@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"sello/internal/totp"
 )
 
 // A factored is a shop with an owner who has a second factor.
@@ -26,15 +28,15 @@ func newFactored(t *testing.T) *factored {
 	f.ana, _ = f.shop.enters(anaEmail)
 	secret := offeredSecret(f.ana, "a form")
 	var err error
-	f.raw, err = codeBase32.DecodeString(secret)
+	f.raw, err = totp.Base32.DecodeString(secret)
 	f.shop.ok(err)
 	f.recovery, err = by(f.shop, f.ana, func(t *txn) ([]string, error) { return t.people.addFactor(f.ana, secret, f.code()) })
 	f.shop.ok(err)
-	f.shop.pass(totpStep * time.Millisecond)
+	f.shop.pass(totp.Step * time.Millisecond)
 	return f
 }
 
-func (f *factored) code() string { return hotp(f.raw, uint64(f.shop.clock/totpStep), totpDigits) }
+func (f *factored) code() string { return totp.Code(f.raw, int64(f.shop.clock)) }
 
 // enter logs in by password and code.
 func (f *factored) enter(code, device string) (*loggedIn, error) {
@@ -53,7 +55,7 @@ func TestCodeTries(t *testing.T) {
 	f := newFactored(t)
 	known, err := f.enter(f.code(), "")
 	f.shop.ok(err)
-	f.shop.pass(totpStep * time.Millisecond)
+	f.shop.pass(totp.Step * time.Millisecond)
 	refused := 0
 	for range lockTries + freeTries {
 		_, err := f.enter("000000", "")
@@ -121,10 +123,10 @@ func TestFactorEndsSessions(t *testing.T) {
 	m, mine := s.enters(anaEmail)
 	_, other := s.enters(anaEmail)
 	secret := offeredSecret(m, "a form")
-	raw, err := codeBase32.DecodeString(secret)
+	raw, err := totp.Base32.DecodeString(secret)
 	s.ok(err)
 	s.ok(tryBy(s, m, func(t *txn) error {
-		_, err := t.people.addFactor(m, secret, hotp(raw, uint64(s.clock/totpStep), totpDigits))
+		_, err := t.people.addFactor(m, secret, totp.Code(raw, int64(s.clock)))
 		return err
 	}))
 	if s.member(other) != nil || s.member(mine) == nil {

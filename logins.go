@@ -11,6 +11,7 @@ import (
 
 	"sello/internal/contact"
 	"sello/internal/semaphore"
+	"sello/internal/totp"
 )
 
 // How users log in. Passwords are hashed outside of transactions, one at a time: a flood of
@@ -293,7 +294,7 @@ type codeGiven struct {
 // always another try, after 15 minutes at most.
 func (l *logins) tryCode(ctx context.Context, user id, code string, from *arrival, now instant) (account [32]byte, err error) {
 	kind, known := "code ", false
-	if len(plainCode(code)) != totpDigits {
+	if len(totp.Plain(code)) != totp.Digits {
 		kind = "recovery "
 	}
 	err = l.engine.store.View(ctx, func(tx Tx) error {

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"sello/internal/totp"
 )
 
 // tries logs in with a password and returns the error.
@@ -174,9 +176,9 @@ func TestLogInCode(t *testing.T) {
 	ana := s.person("ana@ejemplo.mx", roleOwner)
 	m, _ := s.enters("ana@ejemplo.mx")
 	secret := offeredSecret(m, "a form")
-	raw, err := codeBase32.DecodeString(secret)
+	raw, err := totp.Base32.DecodeString(secret)
 	s.ok(err)
-	code := func() string { return hotp(raw, uint64(s.clock/totpStep), totpDigits) }
+	code := func() string { return totp.Code(raw, int64(s.clock)) }
 	wantPeople(t, tryBy(s, m, func(t *txn) error { _, err := t.people.addFactor(m, secret, "000000"); return err }), errCodeWrong, "enrolled with a wrong code")
 	recovery, err := by(s, m, func(t *txn) ([]string, error) { return t.people.addFactor(m, secret, code()) })
 	s.ok(err)
@@ -201,7 +203,7 @@ func TestLogInCode(t *testing.T) {
 	}
 	first := half()
 	wantPeople(t, enter(first, code()), errCodeWrong, "the code of the enrolment")
-	s.pass(totpStep * time.Millisecond)
+	s.pass(totp.Step * time.Millisecond)
 	s.ok(enter(first, code()))
 	wantPeople(t, enter(first, code()), errLoggedOut, "a half session that is whole")
 	second := half()

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sello/internal/qr"
+	"sello/internal/totp"
 )
 
 // What a member sees and changes of itself: account, password, second factor and sessions.
@@ -118,7 +119,7 @@ func factorPage(v *panelRequest) (any, fillFunc) {
 			view.There, view.Recovery = true, len(f.Recovery)
 		default:
 			secret := offeredSecret(v.member, v.token)
-			view.InFours, view.Link = inFours(secret), factorLink(secret, v.member.user.Email)
+			view.InFours, view.Link = totp.InFours(secret), totp.Link("sello", v.member.user.Email, secret)
 		}
 		return nil
 	}

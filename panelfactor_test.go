@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"sello/internal/totp"
 )
 
 // factorOn is the secret of the second factor that a page offers.
@@ -20,9 +22,9 @@ func factorOn(page string) string {
 // shownCode is the code that an app makes of it.
 func (b *browser) shownCode(page string) string {
 	b.panelShop.shop.Helper()
-	raw, err := codeBase32.DecodeString(factorOn(page))
+	raw, err := totp.Base32.DecodeString(factorOn(page))
 	b.panelShop.shop.ok(err)
-	return hotp(raw, uint64(b.panelShop.shop.clock/totpStep), totpDigits)
+	return totp.Code(raw, int64(b.panelShop.shop.clock))
 }
 
 // addsFactor sets up a second factor as a member's browser does.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"sello/internal/ordered/orderedtest"
+	"sello/internal/totp"
 )
 
 // A good form of each route of the panel that takes one. What forms do is tested with them:
@@ -341,13 +342,13 @@ const offeredHere = "offered"
 
 // offeredCode is the code of the second factor that the page with a token offers to a member.
 func (s *panelShop) offeredCode(as role, token string) string {
-	raw, err := codeBase32.DecodeString(offeredSecret(s.shop.member(s.tokens[as]), token))
+	raw, err := totp.Base32.DecodeString(offeredSecret(s.shop.member(s.tokens[as]), token))
 	s.shop.ok(err)
-	return hotp(raw, uint64(s.shop.clock/totpStep), totpDigits)
+	return totp.Code(raw, int64(s.shop.clock))
 }
 
 func (w *formWorld) knowCode() {
-	w.names["totp"] = hotp([]byte("12345678901234567890"), uint64(w.panelShop.shop.clock/totpStep), totpDigits)
+	w.names["totp"] = totp.Code([]byte("12345678901234567890"), int64(w.panelShop.shop.clock))
 }
 
 // haveHold sets points of Ana aside.

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"sello/internal/disk"
+	"sello/internal/totp"
 )
 
 // An operatedShop is a shop with the panel on a file, in a server that does not listen. Its
@@ -67,7 +68,7 @@ func (s *panelShop) operates(as role) {
 		if err != nil {
 			return nil, err
 		}
-		if err := t.people.saveFactor(u.ID, &secondFactor{Secret: make([]byte, totpSecret), Since: t.now}); err != nil {
+		if err := t.people.saveFactor(u.ID, &secondFactor{Secret: make([]byte, totp.Secret), Since: t.now}); err != nil {
 			return nil, err
 		}
 		return nil, t.people.setOperator(u, true)

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"sello/internal/totp"
 )
 
 // A browser keeps cookies as browsers do.
@@ -230,7 +232,7 @@ func TestPanelAccount(t *testing.T) {
 	}
 	page := b.want(http.StatusOK, "", b.send("GET", "/panel/cuenta/segundo-factor?f=TOKEN0123456789A", nil), `href="otpauth://totp/`, `<svg role="img" aria-label="QR code with the key" `, "Scan this code")
 	b.want(http.StatusUnprocessableEntity, "", post("/panel/cuenta/segundo-factor", url.Values{"factorCode": {"000000"}}), "not correct")
-	chosen := hotp([]byte("12345678901234567890"), uint64(s.shop.clock/totpStep), totpDigits)
+	chosen := totp.Code([]byte("12345678901234567890"), int64(s.shop.clock))
 	b.want(http.StatusUnprocessableEntity, "", post("/panel/cuenta/segundo-factor", url.Values{"secret": {factorSecret}, "factorCode": {chosen}}), "not correct") // whoever sends it chooses no secret
 	enrol := url.Values{orgField: {"cafe-luna"}, tokenField: {"TOKEN0123456789A"}, "factorCode": {b.shownCode(page)}}
 	page = b.want(http.StatusOK, "", b.send("POST", "/panel/cuenta/segundo-factor", enrol), "Recovery codes")

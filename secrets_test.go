@@ -25,6 +25,7 @@ import (
 
 	"sello/internal/disk"
 	"sello/internal/logline"
+	"sello/internal/totp"
 )
 
 // What clients send stays out of the log, and keys stay out of the store's files.
@@ -493,10 +494,10 @@ func (k *keeper) gather() {
 	page := k.panelShop.open(roleOwner, "/panel/cuenta/segundo-factor").Body.String()
 	k.learn("second factor in fours", page, `<dd><code>([A-Z2-7-]+)<`)
 	text := k.learn("second factor", page, `secret=(\w+)`)
-	raw, err := codeBase32.DecodeString(text)
+	raw, err := totp.Base32.DecodeString(text)
 	k.panelShop.shop.ok(err)
 	k.secrets["second factor as it is kept"] = secret{string(raw), true}
-	code := hotp(raw, uint64(k.panelShop.shop.clock/totpStep), totpDigits)
+	code := totp.Code(raw, int64(k.panelShop.shop.clock))
 	k.formOnce("/panel/cuenta/segundo-factor", url.Values{tokenField: {hidden(page).Get(tokenField)}, "factorCode": {code}}, k.learnCodes)
 	for name, s := range k.secrets {
 		if !strings.HasPrefix(name, "recovery code ") {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sello/internal/ordered/orderedtest"
+	"sello/internal/totp"
 )
 
 // Negative controls: the store has entries of every kind. The tests remove each
@@ -191,7 +192,7 @@ func (s *shop) usePanel() {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := t.people.newRecovery(ana, &secondFactor{Secret: bytes.Repeat([]byte{7}, totpSecret), Since: t.now, LastStep: 1}); err != nil {
+		if _, err := t.people.newRecovery(ana, &secondFactor{Secret: bytes.Repeat([]byte{7}, totp.Secret), Since: t.now, LastStep: 1}); err != nil {
 			return nil, err
 		}
 		_, _, err = t.people.resetUser(u, true)
