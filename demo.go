@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sello/internal/disk"
+	"sello/internal/password"
 )
 
 func demoFlags(c *invocation) {
@@ -164,7 +165,7 @@ func (d *demo) prepare(ctx context.Context) error {
 	if err != nil || had.Customers > 0 {
 		return err
 	}
-	owner, err := demoPassword(d.engine.seed(), began, passwordIterations)
+	owner, err := demoPassword(d.engine.seed(), began, password.Iterations)
 	if err != nil {
 		return err
 	}
@@ -206,7 +207,7 @@ func addDemoStaff(t *txn, owner passwordHash) (atTill []id, err error) {
 // demoPassword makes a password that follows from the salt of its hash: so each start can tell
 // it, unless the owner has set another one.
 func demoPassword(s seed, at instant, iterations int) (h passwordHash, err error) {
-	h = passwordHash{Iterations: iterations, Salt: s[:passwordSalt], At: at}
+	h = passwordHash{Iterations: iterations, Salt: s[:password.SaltSize], At: at}
 	h.Sum, err = h.derive(demoPasswordOf(&h))
 	return h, err
 }

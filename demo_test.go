@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sello/internal/password"
 )
 
 // madeUpShop is a shop with the demo's year, or with fewer customers and days.
@@ -20,7 +22,7 @@ func madeUpShop(t *testing.T, seed uint64, customers, days int) *shop {
 	began := s.clock
 	s.setClock("2026-11-24T18:00:00Z")
 	_, err := write(t.Context(), s.engine, 1, began, func(in *txn) (any, error) {
-		staff, err := addDemoStaff(in, passwordHash{Iterations: 1, Salt: make([]byte, passwordSalt), Sum: make([]byte, passwordSum)})
+		staff, err := addDemoStaff(in, passwordHash{Iterations: 1, Salt: make([]byte, password.SaltSize), Sum: make([]byte, password.HashSize)})
 		if err == nil {
 			err = makeUp(seed, customers, days, s.clock, in.cfg.zone, staff).write(in, func(float64) {})
 		}

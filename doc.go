@@ -196,7 +196,6 @@
 //	users.go             the people who use it
 //	invitations.go       links that lead them in
 //	password.go          their passwords
-//	passwordwords.go     what passwords are mostly made of
 //	sessions.go          the browsers that they have logged in with
 //	pins.go              PINs that lock sessions at the till
 //	totp.go              their second factors

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sello/internal/contact"
+	"sello/internal/password"
 	"sello/internal/semaphore"
 	"sello/internal/totp"
 )
@@ -48,7 +49,7 @@ const refusalsToldEvery = time.Hour
 
 func newLogins(e *engine) *logins {
 	return &logins{
-		engine: e, hashing: semaphore.New(1, errNoRoom), iterations: passwordIterations,
+		engine: e, hashing: semaphore.New(1, errNoRoom), iterations: password.Iterations,
 		sources: newLoginLimits(loginBurst, loginEvery), codes: accountLimits{endless: true}, refused: map[id]refusedLogins{},
 	}
 }
@@ -75,24 +76,24 @@ type loggedIn struct {
 }
 
 // hash returns the hash of a new password. It is not for a transaction.
-func (l *logins) hash(ctx context.Context, password string) (passwordHash, error) {
+func (l *logins) hash(ctx context.Context, text string) (passwordHash, error) {
 	var h passwordHash
 	salt := l.engine.seed() // as good as any randomness
 	sum := sha256.Sum256(salt[:])
-	h.Iterations, h.Salt = l.iterations, sum[:passwordSalt]
+	h.Iterations, h.Salt = l.iterations, sum[:password.SaltSize]
 	if _, err := l.hashing.Take(ctx, 1, hashingWait); err != nil {
 		return h, err
 	}
 	defer l.hashing.Give(1)
 	var err error
-	h.Sum, err = h.derive(password)
+	h.Sum, err = h.derive(text)
 	return h, err
 }
 
 // proves reports whether a password is a user's. It takes as long for no user. It is not for
 // a transaction.
-func (l *logins) proves(ctx context.Context, u *user, password string) (bool, error) {
-	h := passwordHash{Iterations: l.iterations, Salt: make([]byte, passwordSalt)}
+func (l *logins) proves(ctx context.Context, u *user, text string) (bool, error) {
+	h := passwordHash{Iterations: l.iterations, Salt: make([]byte, password.SaltSize)}
 	if u != nil && u.Password.Iterations > 0 {
 		h = u.Password
 	}
@@ -100,7 +101,7 @@ func (l *logins) proves(ctx context.Context, u *user, password string) (bool, er
 		return false, err
 	}
 	defer l.hashing.Give(1)
-	return h.matches(password)
+	return h.matches(text)
 }
 
 // A claim is a try to be somebody.

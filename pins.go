@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"sello/internal/password"
 )
 
 // A PIN locks a session at the till. It is of one session: each person has one of their own,
@@ -41,7 +43,7 @@ func checkPIN(pin string) error {
 	}
 	digits := []rune(pin)
 	different := slices.Compact(slices.Sorted(slices.Values(digits)))
-	if len(different) < 3 || len(withoutRepeats(digits)) <= pinDigits/2 || len(withoutRuns(digits)) == 0 || slices.Contains(usualPINs, pin) {
+	if len(different) < 3 || len(password.WithoutRepeats(digits)) <= pinDigits/2 || len(password.WithoutRuns(digits)) == 0 || slices.Contains(usualPINs, pin) {
 		return errPINTrivial
 	}
 	return nil
@@ -50,7 +52,7 @@ func checkPIN(pin string) error {
 // newPIN is what is kept of a PIN.
 func newPIN(pin string, random seed) (h passwordHash, err error) {
 	sum := sha256.Sum256(random[:])
-	h.Iterations, h.Salt = pinIterations, sum[:passwordSalt]
+	h.Iterations, h.Salt = pinIterations, sum[:password.SaltSize]
 	h.Sum, err = h.derive(pin)
 	return h, err
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"unicode/utf8"
+
+	"sello/internal/password"
 )
 
 // people checks the users of the panel: that their memberships, sessions and invitations are
@@ -85,7 +87,7 @@ func (v *verifier) user(e Entry, of id, what subject) error {
 		return err
 	}
 	if !slices.Contains([]string{"", "es", "en"}, u.Language) || !slices.Contains([]string{"", "light", "dark"}, u.Theme) ||
-		u.Password.Iterations <= 0 || len(u.Password.Salt) != passwordSalt || len(u.Password.Sum) != passwordSum {
+		u.Password.Iterations <= 0 || len(u.Password.Salt) != password.SaltSize || len(u.Password.Sum) != password.HashSize {
 		v.problem("%v: su idioma, su tema o su contraseña no son válidos", what)
 	}
 	return v.has(tableEmails, emailKey(u.Email), of[:], what)

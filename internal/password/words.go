@@ -1,13 +1,10 @@
-package main
+package password
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
-// usualPasswords are words and phrases that passwords in Spanish and English are mostly made
-// of, without accents, the longer ones first.
-var usualPasswords = func() (words [][]rune) {
+// usualWords are words and phrases that passwords in Spanish and English are mostly made of,
+// without accents, the longer ones first.
+var usualWords = func() (words [][]rune) {
 	for word := range strings.FieldsSeq(`
 		contrasena contrasenia clave miclave clavesegura contrasenasegura micontrasena password passw0rd passwd secreto secreta secret acceso
 		bienvenido bienvenida bienvenidos welcome hola holamundo buenosdias buenastardes hello helloworld adios gracias porfavor
@@ -24,13 +21,12 @@ var usualPasswords = func() (words [][]rune) {
 		enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre lunes martes miercoles jueves viernes sabado domingo
 		january february march april june july august september october november december monday tuesday wednesday thursday friday saturday sunday
 		primavera verano otono invierno spring summer autumn winter navidad feliznavidad christmas
-		tienda mitienda negocio minegocio empresa miempresa company business store ventas caja cajero cliente clientes puntos lealtad loyalty tarjeta sello
+		tienda mitienda negocio minegocio empresa miempresa company business store ventas caja cajero cliente clientes puntos tarjeta
 		restaurante cafe cafeteria comida pizza chocolate computadora computer internet google facebook whatsapp instagram microsoft windows
 		correcthorsebatterystaple troubadour elveloz elrapidozorromarron thequickbrownfox loremipsum trustno whatever access freedom libertad paz
 		uno dos tres cuatro cinco seis siete ocho nueve diez one two three four five
 		carlos jose maria juan luis jorge miguel alejandro daniel andres andrea alejandra gabriela laura sofia fernando michael jessica charlie`) {
 		words = append(words, folded([]rune(word)))
 	}
-	slices.SortStableFunc(words, longerFirst)
-	return words
+	return longestFirst(words)
 }()
