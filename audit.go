@@ -14,7 +14,7 @@ import (
 // (ledger.go), all of an organization's in one chain.
 //
 //	A org seq                  → entry
-//	B org field value(16) block → set of the entries that have a value in a field, by seq (sets.go)
+//	B org field value(16) block → set of the entries that have a value in a field, by seq (internal/blockset)
 //
 // No entry holds a secret or a customer's data, nor a user's name or e-mail. Of a field with
 // such data a change has the name only.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sello/internal/blockset"
 )
 
 // audited returns the entries that a filter chooses as lines, oldest first.
@@ -287,7 +289,7 @@ func TestAuditOfLogIns(t *testing.T) {
 		if len(list) != int(min(test.total, 20)) || test.kind == auditKindChange && (list[0].Subject != "last" || list[1].Subject != "first") {
 			t.Errorf("%s: %d entries", test.kind, len(list))
 		}
-		if blocks := logIns/setBlock + 1; counted.gets['A'] > test.most || counted.gets['B'] > 4*blocks || counted.scanned > 0 {
+		if blocks := logIns/blockset.Block + 1; counted.gets['A'] > test.most || counted.gets['B'] > 4*blocks || counted.scanned > 0 {
 			t.Errorf("%s: %d entries, %d sets and %d scanned", test.kind, counted.gets['A'], counted.gets['B'], counted.scanned)
 		}
 	}

@@ -2,11 +2,11 @@ package main
 
 import (
 	"bytes"
-	"encoding/binary"
-	"math/bits"
 	"slices"
 	"sort"
 	"strings"
+
+	"sello/internal/blockset"
 )
 
 // Lengths in characters of what is looked for.
@@ -180,19 +180,19 @@ func (a *auditTxn) cut(cut *seqPager, s seqSpan, groups ...auditGroup) error {
 		return nil
 	}
 	if len(groups[0].sets) != 1 || groups[0].none { // their blocks are not in one row
-		for block := s.last / setBlock; ; block-- {
-			if err := a.cutBlock(cut, s, uint32(block), wholeBlock(), groups); err != nil || block == s.first/setBlock {
+		for block := s.last / blockset.Block; ; block-- {
+			if err := a.cutBlock(cut, s, uint32(block), wholeBlock(), groups); err != nil || block == s.first/blockset.Block {
 				return err
 			}
 		}
 	}
 	prefix := groups[0].sets[0]
-	from, to := slices.Clone(prefix).u32(uint32(s.first/setBlock)), slices.Clone(prefix).u32(uint32(s.last/setBlock)).after()
+	from, to := slices.Clone(prefix).u32(uint32(s.first/blockset.Block)), slices.Clone(prefix).u32(uint32(s.last/blockset.Block)).after()
 	for e, err := range a.t.Scan(from, to, true) {
 		if err != nil {
 			return err
 		}
-		if err := a.cutBlock(cut, s, uint32In(e.Key[len(prefix):]), toBitmap(e.Value), groups[1:]); err != nil {
+		if err := a.cutBlock(cut, s, uint32In(e.Key[len(prefix):]), blockset.Decode(e.Value), groups[1:]); err != nil {
 			return err
 		}
 	}
@@ -200,15 +200,15 @@ func (a *auditTxn) cut(cut *seqPager, s seqSpan, groups ...auditGroup) error {
 }
 
 // cutBlock takes those entries of a block that each group holds.
-func (a *auditTxn) cutBlock(cut *seqPager, s seqSpan, block uint32, members *[bitmapSize]byte, groups []auditGroup) error {
+func (a *auditTxn) cutBlock(cut *seqPager, s seqSpan, block uint32, members *blockset.Bitmap, groups []auditGroup) error {
 	for _, group := range groups {
-		var any [bitmapSize]byte
+		var any blockset.Bitmap
 		for _, set := range group.sets {
 			value, _, err := a.t.Get(slices.Clone(set).u32(block))
 			if err != nil {
 				return err
 			}
-			for i, b := range toBitmap(value) {
+			for i, b := range blockset.Decode(value) {
 				any[i] |= b
 			}
 		}
@@ -219,13 +219,13 @@ func (a *auditTxn) cutBlock(cut *seqPager, s seqSpan, block uint32, members *[bi
 			members[i] &= b
 		}
 	}
-	cut.block(uint64(block)*setBlock, members, s)
+	cut.block(uint64(block)*blockset.Block, members, s)
 	return nil
 }
 
 // wholeBlock is a block that every number is in.
-func wholeBlock() *[bitmapSize]byte {
-	return (*[bitmapSize]byte)(bytes.Repeat([]byte{0xff}, bitmapSize))
+func wholeBlock() *blockset.Bitmap {
+	return (*blockset.Bitmap)(bytes.Repeat([]byte{0xff}, blockset.Bytes))
 }
 
 // row takes all entries of a row.
@@ -241,7 +241,7 @@ func (c *seqPager) row(s seqSpan) {
 }
 
 // block takes the entries of a block that are in a row.
-func (c *seqPager) block(begin uint64, members *[bitmapSize]byte, s seqSpan) {
+func (c *seqPager) block(begin uint64, members *blockset.Bitmap, s seqSpan) {
 	for i := range members {
 		for bit := range uint64(8) {
 			if seq := begin + uint64(8*i) + bit; seq < s.first || seq > s.last {
@@ -249,15 +249,12 @@ func (c *seqPager) block(begin uint64, members *[bitmapSize]byte, s seqSpan) {
 			}
 		}
 	}
-	count := uint64(0)
-	for i := 0; i < bitmapSize; i += 8 {
-		count += uint64(bits.OnesCount64(binary.NativeEndian.Uint64(members[i:])))
-	}
+	count := members.Count()
 	if c.total+count <= c.skip() || uint64(len(c.found)) == c.limit {
 		c.total += count
 		return
 	}
-	for at := setBlock - 1; at >= 0; at-- {
+	for at := blockset.Block - 1; at >= 0; at-- {
 		if members[at/8]&(1<<(at%8)) == 0 {
 			continue
 		}

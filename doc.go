@@ -141,7 +141,7 @@
 //	model.go             every table of the store, and its keys
 //	partition.go         the parts that a database orders commits by
 //	ledger.go            hashes of movements
-//	sets.go              sets of customers' numbers
+//	sets.go              sets of numbers in the store, of customers or redemptions
 //
 // # The domain
 //

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"unsafe"
+
+	"sello/internal/blockset"
 )
 
 // TestLayout compares the stored form of everything with testdata/layout.txt: the bytes
@@ -90,7 +92,7 @@ func layoutText(t *testing.T) string {
 		}
 	}
 	s := usualSizes()
-	fmt.Fprintf(&b, "sizes {few:%+v merged:%d}, set %d, gram %d %d, log %d %d\n", s.inline, s.merged, setBlock, gramBlock, gramGroup, logBlock, logEntry)
+	fmt.Fprintf(&b, "sizes {few:%+v merged:%d}, set %d, gram %d %d, log %d %d\n", s.inline, s.merged, blockset.Block, gramBlock, gramGroup, logBlock, logEntry)
 	for e, err := range sampleShop(t).Scan(nil, nil, false) {
 		if err != nil {
 			t.Fatal(err)

@@ -2,8 +2,9 @@ package main
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
+
+	"sello/internal/blockset"
 )
 
 // A merge makes two customers one (contract §12): everything of the one becomes the
@@ -161,9 +162,7 @@ func (ms *mergesTxn) fewEnough(family []*customer) error {
 			if err != nil {
 				return err
 			}
-			for _, b := range toBitmap(e.Value) {
-				n += uint64(bits.OnesCount8(b))
-			}
+			n += blockset.Decode(e.Value).Count()
 		}
 		if n > ms.t.merged {
 			return newError(codeMergeTooLarge)

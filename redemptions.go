@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"sello/internal/blockset"
 )
 
-// Lists of redemptions combine sets of their sequences (sets.go), block by block, newest
+// Lists of redemptions combine sets of their sequences (internal/blockset), block by block, newest
 // first:
 //
 //	c org cust 9 block     → the customer's
@@ -56,7 +58,7 @@ func (rw *rewardsTxn) redemptionStateKey(status string) key {
 // set's table.
 func (rw *rewardsTxn) setsOf(x *redemption) iter.Seq2[table, key] {
 	return func(yield func(table, key) bool) {
-		block := x.Seq / setBlock
+		block := x.Seq / blockset.Block
 		status := x.recorded()
 		_ = yield(tableRedemptionsOf, rw.redemptionsOfKey(x.Customer).u32(uint32(block))) &&
 			yield(tableRedeemedRewards, rw.redeemedRewardKey(x.Reward).u32(uint32(block))) &&
@@ -70,16 +72,16 @@ func (rw *rewardsTxn) setsOf(x *redemption) iter.Seq2[table, key] {
 func (rw *rewardsTxn) until(cust id, last uint64) iter.Seq2[*redemption, error] {
 	return func(yield func(*redemption, error) bool) {
 		sets := rw.redemptionsOfKey(cust)
-		end := slices.Clone(sets).u32(uint32(min(last/setBlock, math.MaxUint32))).after()
+		end := slices.Clone(sets).u32(uint32(min(last/blockset.Block, math.MaxUint32))).after()
 		for e, err := range rw.t.Scan(sets, end, true) {
-			if err == nil && !isBlock(e.Value) {
+			if err == nil && !blockset.Valid(e.Value) {
 				err = unreadable(e.Key)
 			}
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			for seq := range newestIn(tableRedemptionsOf.block(e.Key), toBitmap(e.Value)) {
+			for seq := range blockset.Decode(e.Value).Newest(tableRedemptionsOf.block(e.Key)) {
 				if seq > last {
 					continue
 				}
@@ -180,7 +182,7 @@ func (rw *rewardsTxn) fileRedemption(x *redemption) error {
 			return err
 		}
 	}
-	k := rw.redemptionTimesKey(x.Seq / setBlock)
+	k := rw.redemptionTimesKey(x.Seq / blockset.Block)
 	value, ok, err := rw.t.Get(k)
 	if err != nil {
 		return err
@@ -409,7 +411,7 @@ func (c *redemptionPager) sets() (list []key) {
 // A redemptionBlock is some redemptions of a block.
 type redemptionBlock struct {
 	block   uint64
-	members *[bitmapSize]byte
+	members *blockset.Bitmap
 }
 
 // blocks yields the redemptions of the first set, newest block first. If the customer's
@@ -430,7 +432,7 @@ func (c *redemptionPager) blocks(sets []key) iter.Seq2[redemptionBlock, error] {
 				if b.block = uint64(uint32In(e.Key[len(prefix):])); len(sets) == 0 {
 					b.members = c.wholeBlock(b.block)
 				} else {
-					b.members = toBitmap(e.Value)
+					b.members = blockset.Decode(e.Value)
 				}
 			}
 			if !yield(b, err) || err != nil {
@@ -443,7 +445,7 @@ func (c *redemptionPager) blocks(sets []key) iter.Seq2[redemptionBlock, error] {
 // familyBlocks is blocks for a customer with stubs: each has a set of its own.
 func (c *redemptionPager) familyBlocks() iter.Seq2[redemptionBlock, error] {
 	return func(yield func(redemptionBlock, error) bool) {
-		all := blockSet{}
+		all := blockset.Set{}
 		for _, cust := range c.filter.of {
 			prefix := c.txn.rewards.redemptionsOfKey(cust)
 			for e, err := range scan(c.txn.Tx, prefix, false) {
@@ -451,7 +453,7 @@ func (c *redemptionPager) familyBlocks() iter.Seq2[redemptionBlock, error] {
 					yield(redemptionBlock{}, err)
 					return
 				}
-				all.join(uint32In(e.Key[len(prefix):]), e.Value)
+				all.Join(uint32In(e.Key[len(prefix):]), e.Value)
 			}
 		}
 		for _, block := range slices.Backward(slices.Sorted(maps.Keys(all))) {
@@ -495,26 +497,26 @@ func (c *redemptionPager) pass() error {
 
 // wholeBlock returns all redemptions of a block, or none of a block that lies outside the
 // dates.
-func (c *redemptionPager) wholeBlock(block uint64) *[bitmapSize]byte {
-	members := new([bitmapSize]byte)
+func (c *redemptionPager) wholeBlock(block uint64) *blockset.Bitmap {
+	members := new(blockset.Bitmap)
 	value, _, _ := c.txn.Get(c.txn.rewards.redemptionTimesKey(block)) // an error comes again in keepTimes
 	if times, ok := spanIn(value); ok && !times.overlaps(span{c.filter.from, c.filter.to}) {
 		return members
 	}
-	for seq := max(block*setBlock, 1); seq <= min(block*setBlock+setBlock-1, c.last); seq++ {
-		members[seq%setBlock/8] |= 1 << (seq % 8)
+	for seq := max(block*blockset.Block, 1); seq <= min(block*blockset.Block+blockset.Block-1, c.last); seq++ {
+		members[seq%blockset.Block/8] |= 1 << (seq % 8)
 	}
 	return members
 }
 
 // keepSets drops the members that are not in all of the sets.
-func (c *redemptionPager) keepSets(block uint64, members *[bitmapSize]byte, sets []key) error {
+func (c *redemptionPager) keepSets(block uint64, members *blockset.Bitmap, sets []key) error {
 	for _, set := range sets {
 		value, _, err := c.txn.Get(set.u32(uint32(block)))
 		if err != nil {
 			return err
 		}
-		other := toBitmap(value)
+		other := blockset.Decode(value)
 		for i := range members {
 			members[i] &= other[i]
 		}
@@ -524,18 +526,18 @@ func (c *redemptionPager) keepSets(block uint64, members *[bitmapSize]byte, sets
 
 // keepStatus drops the vouchers that have expired if the filter asks for Issued, and all
 // others if it asks for Expired.
-func (c *redemptionPager) keepStatus(block uint64, members *[bitmapSize]byte) error {
+func (c *redemptionPager) keepStatus(block uint64, members *blockset.Bitmap) error {
 	status := c.filter.status
-	if status != redemptionIssued && status != redemptionExpired || *members == ([bitmapSize]byte{}) {
+	if status != redemptionIssued && status != redemptionExpired || *members == (blockset.Bitmap{}) {
 		return nil
 	}
-	expired := new([bitmapSize]byte)
+	expired := new(blockset.Bitmap)
 	from := c.txn.rewards.expiriesKey(block)
 	for e, err := range c.txn.Scan(from, slices.Clone(from).instant(c.txn.now+1), false) {
 		if err != nil {
 			return err
 		}
-		for i, b := range toBitmap(e.Value) {
+		for i, b := range blockset.Decode(e.Value) {
 			expired[i] |= b
 		}
 	}
@@ -550,8 +552,8 @@ func (c *redemptionPager) keepStatus(block uint64, members *[bitmapSize]byte) er
 }
 
 // keepTimes drops the members whose createdAt is not within the dates.
-func (c *redemptionPager) keepTimes(block uint64, members *[bitmapSize]byte) error {
-	if !c.filter.dated() || *members == ([bitmapSize]byte{}) {
+func (c *redemptionPager) keepTimes(block uint64, members *blockset.Bitmap) error {
+	if !c.filter.dated() || *members == (blockset.Bitmap{}) {
 		return nil
 	}
 	k := c.txn.rewards.redemptionTimesKey(block)
@@ -567,23 +569,23 @@ func (c *redemptionPager) keepTimes(block uint64, members *[bitmapSize]byte) err
 	case times.within(dates):
 		return nil
 	case !times.overlaps(dates):
-		*members = [bitmapSize]byte{}
+		*members = blockset.Bitmap{}
 		return nil
 	}
-	for seq := range newestIn(block, members) {
+	for seq := range members.Newest(block) {
 		x, err := c.txn.rewards.redemptionAt(seq)
 		if err != nil {
 			return err
 		}
 		if !dates.has(x.CreatedAt) {
-			members[seq%setBlock/8] &^= 1 << (seq % 8)
+			members[seq%blockset.Block/8] &^= 1 << (seq % 8)
 		}
 	}
 	return nil
 }
 
 // takeBlock takes the members of a block, newest first.
-func (c *redemptionPager) takeBlock(block uint64, members *[bitmapSize]byte) {
+func (c *redemptionPager) takeBlock(block uint64, members *blockset.Bitmap) {
 	var n uint64
 	for _, b := range members {
 		n += uint64(bits.OnesCount8(b))
@@ -592,23 +594,7 @@ func (c *redemptionPager) takeBlock(block uint64, members *[bitmapSize]byte) {
 		c.total += n
 		return
 	}
-	for seq := range newestIn(block, members) {
+	for seq := range members.Newest(block) {
 		c.take(seq)
-	}
-}
-
-// newestIn yields the members of a block, newest first. The loop may drop the member that
-// it was given.
-func newestIn(block uint64, members *[bitmapSize]byte) iter.Seq[uint64] {
-	return func(yield func(uint64) bool) {
-		for i := len(members) - 1; i >= 0; i-- {
-			for b := members[i]; b != 0; {
-				bit := bits.Len8(b) - 1
-				b &^= 1 << bit
-				if !yield(block*setBlock + uint64(8*i+bit)) {
-					return
-				}
-			}
-		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sello/internal/blockset"
 )
 
 // voucherRewards are rewards of each fulfilment.
@@ -465,11 +467,11 @@ func TestWholeBlocks(t *testing.T) {
 	}
 	ask(s, func(tx *txn) (any, error) {
 		c := redemptionPager{txn: tx, filter: redemptionFilter{from: s.clock.add(-90 * time.Minute), to: never}, last: 1200}
-		if *c.wholeBlock(0) == ([bitmapSize]byte{}) || *c.wholeBlock(1) == ([bitmapSize]byte{}) {
+		if *c.wholeBlock(0) == (blockset.Bitmap{}) || *c.wholeBlock(1) == (blockset.Bitmap{}) {
 			t.Error("a block is left out")
 		}
 		c.filter.from = s.clock
-		if *c.wholeBlock(0) != ([bitmapSize]byte{}) || *c.wholeBlock(1) != ([bitmapSize]byte{}) {
+		if *c.wholeBlock(0) != (blockset.Bitmap{}) || *c.wholeBlock(1) != (blockset.Bitmap{}) {
 			t.Error("a block from before the dates is made whole")
 		}
 		return nil, nil

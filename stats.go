@@ -3,6 +3,8 @@ package main
 import (
 	"maps"
 	"slices"
+
+	"sello/internal/blockset"
 )
 
 // Statistics are counters kept per program and day of the organization's
@@ -10,7 +12,7 @@ import (
 // few hundred short records, however many sales it had.
 //
 //	y org prog day           → tally: what happened on the day
-//	z org prog 'd' day block → which customers bought on the day (sets.go)
+//	z org prog 'd' day block → which customers bought on the day (internal/blockset)
 //	z org prog 'm' day block → which customers bought in the month that begins on the day
 //	b org prog tier          → how many customers are in the tier now
 
@@ -345,7 +347,7 @@ func (st *statsTxn) addActive(s *statistics, p *program) error {
 // activeIn is how many customers of a program bought on the days of a span:
 // the union of the sets of its whole months and of its other days.
 func (st *statsTxn) activeIn(p *program, from, to day) (uint64, error) {
-	set := blockSet{}
+	set := blockset.Set{}
 	for d := from; d <= to; {
 		lo, hi := st.activeKey(p.Number, activeDay, d), st.activeKey(p.Number, activeDay, min(d.monthEnd(), to)+1)
 		if d == d.month() && d.monthEnd() <= to {
@@ -355,11 +357,11 @@ func (st *statsTxn) activeIn(p *program, from, to day) (uint64, error) {
 			if err != nil {
 				return 0, err
 			}
-			set.join(uint32In(e.Key[len(lo):]), e.Value)
+			set.Join(uint32In(e.Key[len(lo):]), e.Value)
 		}
 		d = d.monthEnd() + 1
 	}
-	return set.count(), nil
+	return set.Count(), nil
 }
 
 // splitDays cuts a query's span into its periods. Weeks begin on Monday; the

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sello/internal/blockset"
 	"sello/internal/disk"
 )
 
@@ -140,24 +141,24 @@ func BenchmarkStatisticsYear(b *testing.B) {
 	cust := s.customer("ana")
 	first := dayOn(2026, 1, 1)
 	rnd := rand.New(rand.NewPCG(1, 1))
-	month := blockSet{}
+	month := blockset.Set{}
 	for d := first; d < first+365; d++ {
 		must(s, func(t *txn) (any, error) {
-			bought := blockSet{}
+			bought := blockset.Set{}
 			for range daily {
 				n := rnd.Uint64N(customers) + 1
-				bought.add(n)
-				month.add(n)
+				bought.Add(n)
+				month.Add(n)
 			}
 			of, err := t.stats.tally(1, d.start(t.cfg.zone))
 			if err != nil {
 				return nil, err
 			}
-			of.Active, of.Purchases, of.SalesAmount = bought.count(), daily, decimalOf(daily)
+			of.Active, of.Purchases, of.SalesAmount = bought.Count(), daily, decimalOf(daily)
 			if err := putSet(t, t.stats.activeKey(1, activeDay, d), bought); err != nil || d != d.monthEnd() {
 				return nil, err
 			}
-			defer func() { month = blockSet{} }()
+			defer func() { month = blockset.Set{} }()
 			return nil, putSet(t, t.stats.activeKey(1, activeMonth, d.month()), month)
 		})
 	}
@@ -185,9 +186,9 @@ func BenchmarkStatisticsYear(b *testing.B) {
 	}
 }
 
-func putSet(t *txn, prefix key, set blockSet) error {
+func putSet(t *txn, prefix key, set blockset.Set) error {
 	for block, bits := range set {
-		if err := t.Put(append(key(nil), prefix...).u32(block), fromBitmap(bits)); err != nil {
+		if err := t.Put(append(key(nil), prefix...).u32(block), bits.Encode()); err != nil {
 			return err
 		}
 	}

@@ -3,10 +3,12 @@ package main
 import (
 	"encoding/binary"
 	"slices"
+
+	"sello/internal/blockset"
 )
 
 // Customers by status. For each status other than Active there is a set of customers'
-// numbers (sets.go), with a count for each group of 65,536 customers. All other customers
+// numbers (internal/blockset), with a count for each group of 65,536 customers. All other customers
 // are Active. A page of a list by status costs a scan of the counts and of a few groups.
 //
 //	K org 0 status block → set of customers
@@ -136,22 +138,22 @@ func (cu *customersTxn) countShown() (total uint64, err error) {
 }
 
 // filtered returns which of the n customers from first on pass a filter. In the set they
-// count from 0. Both first and n are multiples of setBlock.
+// count from 0. Both first and n are multiples of blockset.Block.
 func (cu *customersTxn) filtered(f statusFilter, first, n uint64) (customerSet, error) {
 	set := make(customerSet, n/64)
 	for _, letter := range []byte(f.letters) {
 		sets := cu.statusKey(letter)
-		lo, hi := slices.Clone(sets).u32(uint32(first/setBlock)), slices.Clone(sets).u32(uint32((first+n)/setBlock))
+		lo, hi := slices.Clone(sets).u32(uint32(first/blockset.Block)), slices.Clone(sets).u32(uint32((first+n)/blockset.Block))
 		for e, err := range cu.t.Scan(lo, hi, false) {
 			if err != nil {
 				return nil, err
 			}
-			if len(e.Key) != len(lo) || !isBlock(e.Value) {
+			if len(e.Key) != len(lo) || !blockset.Valid(e.Value) {
 				return nil, unreadable(e.Key)
 			}
-			bits := toBitmap(e.Value)
-			words := set[(uint64(uint32In(e.Key[len(sets):]))*setBlock-first)/64:]
-			for i := range setBlock / 64 {
+			bits := blockset.Decode(e.Value)
+			words := set[(uint64(uint32In(e.Key[len(sets):]))*blockset.Block-first)/64:]
+			for i := range blockset.Block / 64 {
 				words[i] |= binary.LittleEndian.Uint64(bits[8*i:])
 			}
 		}

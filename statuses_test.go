@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"sello/internal/blockset"
 )
 
 // TestStatusGroups lists customers of several groups, as many Active as not or only a few
@@ -59,7 +61,7 @@ func TestStatusGroups(t *testing.T) {
 		}
 	}
 	check("all are active")
-	for _, number := range []int{1, 63, 64, setBlock - 1, setBlock, statusGroup - 1, statusGroup, statusGroup + 1, customers - 700, customers} {
+	for _, number := range []int{1, 63, 64, blockset.Block - 1, blockset.Block, statusGroup - 1, statusGroup, statusGroup + 1, customers - 700, customers} {
 		change(number, statusInactive)
 		change(min(number-number%2+3, customers-1), statusMerged)
 	}

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 
+	"sello/internal/blockset"
 	"sello/internal/parallel"
 )
 
@@ -288,7 +289,7 @@ func (v *verifier) sets() error {
 		if t == tableRedemptionsOf {
 			t = tableRecords
 		}
-		if err := v.has(t, key(k), fromBitmap(v.blocks[k]), what); err != nil {
+		if err := v.has(t, key(k), v.blocks[k].Encode(), what); err != nil {
 			return err
 		}
 	}
@@ -359,10 +360,10 @@ func (v *verifier) statuses() error {
 	for _, letter := range slices.Sorted(maps.Keys(v.status)) {
 		set, counts := v.status[letter], map[uint32]uint64{}
 		for _, block := range slices.Sorted(maps.Keys(set)) {
-			if err := v.has(tableStatuses, v.txn.customers.statusKey(letter).u32(block), fromBitmap(set[block]), what); err != nil {
+			if err := v.has(tableStatuses, v.txn.customers.statusKey(letter).u32(block), set[block].Encode(), what); err != nil {
 				return err
 			}
-			counts[block*setBlock/statusGroup] += blockSet{block: set[block]}.count()
+			counts[block*blockset.Block/statusGroup] += set[block].Count()
 		}
 		for _, group := range slices.Sorted(maps.Keys(counts)) {
 			if err := v.has(tableStatusCounts, v.txn.customers.statusCountKey(letter, group), numberValue(counts[group]), what); err != nil {
@@ -376,7 +377,7 @@ func (v *verifier) statuses() error {
 // hidden counts the records of merged and erased customers.
 func (v *verifier) hidden() (n uint64) {
 	for _, status := range []string{statusMerged, statusErased} {
-		n += v.status[statusLetter(status)].count()
+		n += v.status[statusLetter(status)].Count()
 	}
 	return n
 }

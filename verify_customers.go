@@ -95,7 +95,7 @@ func (v *verifier) oneCustomer(c *customer) error {
 		}
 	}
 	if letter := statusLetter(c.Status); letter != 0 {
-		v.statusSet(letter).add(c.Number)
+		v.statusSet(letter).Add(c.Number)
 	}
 	if c.Status == statusErased && !c.isErased() {
 		v.problem("%v: está eliminado, y su registro dice algo de él", what)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"sello/internal/blockset"
 	"sello/internal/ordered/orderedtest"
 )
 
@@ -161,8 +162,8 @@ func TestVerifySpelling(t *testing.T) {
 		switch table := tableName(e.Key); {
 		case table == "e" && e.Value[1] < 0x80:
 			others["a longer number"] = slices.Concat(e.Value[:1], []byte{e.Value[1] | 0x80, 0}, e.Value[2:])
-		case table == "z" && len(e.Value) < bitmapSize:
-			bitmap := toBitmap(e.Value)
+		case table == "z" && len(e.Value) < blockset.Bytes:
+			bitmap := blockset.Decode(e.Value)
 			others["few as a bitmap"] = bitmap[:]
 			if len(e.Value) >= 4 {
 				others["out of order"] = slices.Concat(e.Value[2:4], e.Value[:2], e.Value[4:])

@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+
+	"sello/internal/blockset"
 )
 
 // maxProblems bounds the list of problems: a file that has more is no worse.
@@ -68,11 +70,11 @@ type findings struct {
 	tiers   map[programTier]uint64
 	given   map[id]uint64 // redemptions that are not cancelled, by reward
 	budgets map[programRule]decimal
-	status  map[byte]blockSet // customers by the letter of their status
+	status  map[byte]blockset.Set // customers by the letter of their status
 
 	// Filled only if the tables that follow from them are looked up entry by entry.
-	givenTo map[id]map[id]uint64         // redemptions that are not cancelled, by reward and customer
-	blocks  map[string]*[bitmapSize]byte // blocks of sets, by their keys
+	givenTo map[id]map[id]uint64        // redemptions that are not cancelled, by reward and customer
+	blocks  map[string]*blockset.Bitmap // blocks of sets, by their keys
 }
 
 type programTier struct {
@@ -88,8 +90,8 @@ type programRule struct {
 
 func newFindings() *findings {
 	return &findings{
-		tallies: map[programDay]*tally{}, tiers: map[programTier]uint64{}, given: map[id]uint64{}, budgets: map[programRule]decimal{}, status: map[byte]blockSet{},
-		givenTo: map[id]map[id]uint64{}, blocks: map[string]*[bitmapSize]byte{},
+		tallies: map[programDay]*tally{}, tiers: map[programTier]uint64{}, given: map[id]uint64{}, budgets: map[programRule]decimal{}, status: map[byte]blockset.Set{},
+		givenTo: map[id]map[id]uint64{}, blocks: map[string]*blockset.Bitmap{},
 	}
 }
 
@@ -120,7 +122,7 @@ func (f *findings) join(o *findings) {
 	}
 	for letter, set := range o.status {
 		for block, bits := range set {
-			f.statusSet(letter).join(block, bits[:])
+			f.statusSet(letter).Join(block, bits[:])
 		}
 	}
 	for k, bits := range o.blocks {
@@ -138,17 +140,17 @@ func (f *findings) day(d programDay) *tally {
 	return f.tallies[d]
 }
 
-func (f *findings) statusSet(letter byte) blockSet {
+func (f *findings) statusSet(letter byte) blockset.Set {
 	if f.status[letter] == nil {
-		f.status[letter] = blockSet{}
+		f.status[letter] = blockset.Set{}
 	}
 	return f.status[letter]
 }
 
 // block is the block of a set that should be at k.
-func (f *findings) block(k string) *[bitmapSize]byte {
+func (f *findings) block(k string) *blockset.Bitmap {
 	if f.blocks[k] == nil {
-		f.blocks[k] = new([bitmapSize]byte)
+		f.blocks[k] = new(blockset.Bitmap)
 	}
 	return f.blocks[k]
 }
@@ -392,13 +394,13 @@ func (v *verifier) has(t table, k key, value []byte, what subject) error {
 
 // inSet says that a number must be in a set of a table.
 func (v *verifier) inSet(t table, set key, number uint64) {
-	v.inBlock(t, set.u32(uint32(number/setBlock)), number)
+	v.inBlock(t, set.u32(uint32(number/blockset.Block)), number)
 }
 
 // inBlock says that a number must be in a set, in the block at k.
 func (v *verifier) inBlock(t table, k key, number uint64) {
 	if v.run.careful[t] {
-		v.block(string(k))[number%setBlock/8] |= 1 << (number % 8)
+		v.block(string(k))[number%blockset.Block/8] |= 1 << (number % 8)
 		return
 	}
 	v.want[t].sum += v.hashNumber(k, number)

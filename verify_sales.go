@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"sello/internal/blockset"
 )
 
 // allSales checks the lists and indexes of sales, in the order of the
@@ -216,7 +218,7 @@ func (v *verifier) redemptions() error {
 		if err := v.oneRedemption(x); err != nil {
 			return err
 		}
-		if last > 0 && x.Seq/setBlock == last/setBlock {
+		if last > 0 && x.Seq/blockset.Block == last/blockset.Block {
 			times = times.with(x.CreatedAt)
 		} else {
 			if err := v.redeemedWithin(last, times); err != nil {
@@ -235,7 +237,7 @@ func (v *verifier) redeemedWithin(last uint64, times span) error {
 	if last == 0 {
 		return nil
 	}
-	return v.has(tableRedemptionTimes, v.txn.rewards.redemptionTimesKey(last/setBlock), times.value(), subject{kind: "canjes"})
+	return v.has(tableRedemptionTimes, v.txn.rewards.redemptionTimesKey(last/blockset.Block), times.value(), subject{kind: "canjes"})
 }
 
 func (v *verifier) oneRedemption(x *redemption) error {

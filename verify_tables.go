@@ -6,6 +6,8 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
+
+	"sello/internal/blockset"
 )
 
 // scanTable adds up the entries of a table whose keys begin with prefix.
@@ -58,26 +60,26 @@ func (v *verifier) addSlot(e Entry) bool {
 
 // addBlock adds up the numbers in a block of a set.
 func (v *verifier) addBlock(t table, e Entry) bool {
-	first, sum := t.block(e.Key)*setBlock, &v.have[t].sum
-	if len(e.Value) == bitmapSize {
+	first, sum := t.block(e.Key)*blockset.Block, &v.have[t].sum
+	if len(e.Value) == blockset.Bytes {
 		members := 0
 		for i, b := range e.Value {
 			for members += bits.OnesCount8(b); b != 0; b &= b - 1 {
 				*sum += v.hashNumber(e.Key, first+uint64(8*i+bits.TrailingZeros8(b)))
 			}
 		}
-		return 2*members >= bitmapSize // a smaller set is kept as offsets
+		return 2*members >= blockset.Bytes // a smaller set is kept as offsets
 	}
 	last := -1
 	for value := e.Value; len(value) >= 2; value = value[2:] {
 		offset := int(binary.BigEndian.Uint16(value))
-		if offset <= last || offset >= setBlock {
+		if offset <= last || offset >= blockset.Block {
 			return false
 		}
 		last = offset
 		*sum += v.hashNumber(e.Key, first+uint64(offset))
 	}
-	return len(e.Value) > 0 && len(e.Value) < bitmapSize && len(e.Value)%2 == 0
+	return len(e.Value) > 0 && len(e.Value) < blockset.Bytes && len(e.Value)%2 == 0
 }
 
 // compareTables compares the entries of some tables with those they should have. It

@@ -1,5 +1,7 @@
 package main
 
+import "sello/internal/blockset"
+
 // Vouchers expire by themselves: their status follows from the time. The sweep tells
 // redemption.expired once for each, and drops its entry among the due ones:
 //
@@ -32,7 +34,7 @@ func (rw *rewardsTxn) fileVouchers(until instant) error {
 		}
 		expires := instantIn(e.Key[len(e.Key)-8:])
 		if n.Latest < expires && expires <= until {
-			for seq := range newestIn(tableVoucherExpiries.block(e.Key), toBitmap(e.Value)) {
+			for seq := range blockset.Decode(e.Value).Newest(tableVoucherExpiries.block(e.Key)) {
 				due = append(due, redemption{Seq: seq, Expires: expires})
 			}
 		}
