@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"sello/internal/nearest"
 	"sello/internal/sheet"
 	"sello/internal/wallclock"
 )
@@ -210,7 +211,7 @@ func (c *invocation) checkVariables() error {
 			continue
 		}
 		text := "variable de entorno desconocida: " + name
-		if near := nearest(of, known); near != "" {
+		if near := nearest.Of(of, known); near != "" {
 			text += " (¿SELLO_" + near + "?)"
 		}
 		return &usageError{text}

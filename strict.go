@@ -2,12 +2,12 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"sello/internal/nearest"
 )
 
 // Prefer: handling=strict (RFC 7240, contract §17). A strict request is told all faults of
@@ -135,7 +135,7 @@ func (s *strictness) unknown(most int) (faults []*apiError) {
 			}
 			if name := o.object[i].name; !slices.Contains(known, name) {
 				e := newError(codeUnknownField).on(o.field(shownName(name)))
-				if near := nearest(name, known); near != "" {
+				if near := nearest.Of(name, known); near != "" {
 					e.message += " (¿" + near + "?)"
 				}
 				faults = append(faults, e)
@@ -190,83 +190,4 @@ func shownName(name string) string {
 		}
 	}
 	return b.String()
-}
-
-// nearest returns the known name that was probably meant, or "". Letter case, blanks and
-// punctuation do not matter. A long name may differ by up to three edits, a short one by one.
-// Else one name must begin or end with the other, such as phone for phoneNumber; if that is
-// so for two known names, nearest returns "".
-func nearest(name string, known []string) string {
-	if len(name) > maxShownName {
-		return ""
-	}
-	plain := plainName(name)
-	best, fewest := "", math.MaxInt
-	for _, k := range known {
-		of := plainName(k)
-		most := min(3, 1+len(of)/5, len(of)-1)
-		if longer := utf8.RuneCountInString(plain) - len(of); longer < -most || longer > most {
-			continue
-		}
-		n := edits(plain, of)
-		if n > most {
-			continue
-		}
-		if n = n*maxShownName + edits(name, k); n < fewest { // among equals the nearest as it was sent
-			best, fewest = k, n
-		}
-	}
-	if best != "" {
-		return best
-	}
-	const enough = 4 // letters; fewer say nothing
-	for _, k := range known {
-		long, short := plainName(k), plain
-		if len(short) > len(long) {
-			long, short = short, long
-		}
-		if len(short) < enough || !strings.HasPrefix(long, short) && !strings.HasSuffix(long, short) {
-			continue
-		}
-		if best != "" {
-			return ""
-		}
-		best = k
-	}
-	return best
-}
-
-// plainName returns the letters and digits of a name, in lower case.
-func plainName(name string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-			return -1
-		}
-		return unicode.ToLower(r)
-	}, name)
-}
-
-// edits returns how many insertions, deletions, substitutions and swaps of neighbours make
-// one text of the other (optimal string alignment).
-func edits(a, b string) int {
-	x, y := []rune(a), []rune(b)
-	before, last, row := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range x {
-		before, last, row = last, row, before
-		row[0] = i + 1
-		for j := range y {
-			cost := 1
-			if x[i] == y[j] {
-				cost = 0
-			}
-			row[j+1] = min(last[j]+cost, last[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && x[i] == y[j-1] && x[i-1] == y[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-	}
-	return row[len(y)]
 }

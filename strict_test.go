@@ -15,7 +15,7 @@ import (
 	"testing"
 	"unicode"
 
-	diff "github.com/google/go-cmp/cmp"
+	"sello/internal/nearest"
 )
 
 // inputNames are the names that openapi.json has for the input of an operation. Those of
@@ -177,7 +177,7 @@ func TestStrictMisspellings(t *testing.T) {
 				t.Fatalf("%s %s %s:\n%s\nwant %s", rt.pattern, query, body, w.Body, want(name))
 			case faults[i].Message == want(name):
 			case !slices.ContainsFunc(known, func(other string) bool {
-				return other != name && edits(wrong, other) == 1 && faults[i].Message == want(other)
+				return other != name && nearest.Edits(wrong, other) == 1 && faults[i].Message == want(other)
 			}):
 				t.Errorf("%s: %s, not %s", rt.pattern, faults[i].Message, want(name))
 			default:
@@ -417,29 +417,6 @@ func TestPrefersStrict(t *testing.T) {
 		if got := prefersStrict(lines); got != want {
 			t.Fatalf("%q: %v", lines, got)
 		}
-	}
-}
-
-// TestNearest: which names are near enough to be suggested.
-func TestNearest(t *testing.T) {
-	t.Parallel()
-	known := []string{"to", "sku", "type", "email", "phoneNumber", "firstName", "lastName", "customerId", "originalTransactionId"}
-	for name, want := range map[string]string{
-		"To": "to", "t": "to", "tipo": "", "x": "", "sk": "sku", "sk_u": "sku", "ks": "", "Type": "type", "tpye": "type", "tap": "",
-		"emali": "email", "e-mail": "email", "mail": "email", "customerEmail": "email", "eml": "email",
-		"phone": "phoneNumber", "number": "phoneNumber", "nam": "", "name": "", "first_name": "firstName", "firstname ": "firstName",
-		"customer": "customerId", "customer_ID": "customerId", "custmrId": "customerId", "client": "",
-		"orignalTransctionID": "originalTransactionId", "transactionId": "originalTransactionId", "id": "", "": "",
-		strings.Repeat("email", 30): "",
-	} {
-		if got := nearest(name, known); got != want {
-			t.Errorf("%q: %q, not %q", name, got, want)
-		}
-	}
-	if d := diff.Diff([]int{0, 1, 1, 1, 1, 2, 3}, []int{
-		edits("abc", "abc"), edits("abc", "ab"), edits("ab", "abc"), edits("abc", "axc"), edits("abc", "acb"), edits("abcd", "badc"), edits("", "abc"),
-	}); d != "" {
-		t.Error(d)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"sello/internal/disk"
+	"sello/internal/nearest"
 )
 
 // A usageError is a fault of the command line: exit code 2.
@@ -27,7 +28,7 @@ func usageErrorf(format string, args ...any) error {
 
 // orNear asks whether a known name was meant in place of another one; "" if none is near.
 func orNear(name string, known []string) string {
-	if near := nearest(name, known); near != "" {
+	if near := nearest.Of(name, known); near != "" {
 		return " (¿" + near + "?)"
 	}
 	return ""
