@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+
+	"sello/internal/texts"
 )
 
 // sentenceTexts are the faults and warnings of documents and the faults of fields in English, by
@@ -170,9 +172,9 @@ var sentenceTexts = map[string]string{
 }
 
 // sentenceText is a sentence in the page's language.
-func sentenceText(lang language, why sentence) string {
+func sentenceText(lang texts.Language, why sentence) string {
 	format, is := sentenceTexts[why.format]
-	if lang.code == "es" || !is {
+	if lang.Code == "es" || !is {
 		return why.String()
 	}
 	args := make([]any, len(why.args))

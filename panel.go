@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+
+	"sello/internal/texts"
 )
 
 // The panel is the dashboard that the binary serves under /panel: pages that the server
@@ -57,7 +59,7 @@ func noPage(w http.ResponseWriter, r *http.Request) {
 
 // serve answers a request of the panel.
 func (p *panel) serve(x *exchange, r *http.Request) {
-	v := &panelRequest{exchange: x, panel: p, r: r, lang: p.texts.in(acceptedLanguage(r)), status: http.StatusOK}
+	v := &panelRequest{exchange: x, panel: p, r: r, lang: p.texts.In(texts.Accepted(r.Header.Get("Accept-Language"))), status: http.StatusOK}
 	x.panelRequest = v
 	setPanelHeaders(x.Header(), p.address.isPlain())
 	if !p.address.allows(r.Host) {
@@ -99,9 +101,9 @@ func setPanelHeaders(h http.Header, plain bool) {
 
 // fullPage is the page of a server that accepts no more connections. It is in both languages: the
 // headers that tell which one is wanted may not be read.
-func fullPage(texts panelTexts) func(http.Header) []byte {
+func fullPage(texts texts.Table) func(http.Header) []byte {
 	const page = `<!DOCTYPE html><html lang="es"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>sello</title><p>%s</p><p lang="en">%s</p></html>`
-	body := fmt.Appendf(nil, page, tr(texts.in("es"), "error.full"), tr(texts.in("en"), "error.full"))
+	body := fmt.Appendf(nil, page, tr(texts.In("es"), "error.full"), tr(texts.In("en"), "error.full"))
 	return func(h http.Header) []byte {
 		setPanelHeaders(h, false)
 		h["Content-Type"] = htmlType
@@ -180,7 +182,7 @@ func (v *panelRequest) identify() error {
 				return err
 			}
 		}
-		v.lang.code = languageOf(v.member, v.cfg, v.r)
+		v.lang.Code = languageOf(v.member, v.cfg, v.r)
 		return nil
 	})
 }

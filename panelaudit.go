@@ -213,7 +213,7 @@ func pointsMoved(t *txn, f *format, e *auditShape) (text string) {
 func (f *pageData) fieldName(action, field string) string {
 	word, _, _ := strings.Cut(action, ".")
 	for _, name := range []string{"field." + word + "." + field, "field." + field} {
-		if f.Lang.has(name) {
+		if f.Lang.Has(name) {
 			return f.T(name)
 		}
 	}
@@ -278,13 +278,13 @@ func (f *pageData) auditText(field, text string) string {
 		return text
 	case last == "scopes":
 		return f.scopeText(text)
-	case last == "category" && f.Lang.has("category."+text):
+	case last == "category" && f.Lang.Has("category."+text):
 		return f.T("category." + text)
 	case strings.HasPrefix(field, "rewards["):
 		kinds = nil
 	}
 	for _, kind := range kinds {
-		if f.Lang.has(kind + text) {
+		if f.Lang.Has(kind + text) {
 			return f.T(kind + text)
 		}
 	}
@@ -300,11 +300,11 @@ func (f *pageData) auditText(field, text string) string {
 // scopeText is a scope in the words of the form of a key: "Puntos: leer".
 func (f *pageData) scopeText(scope string) string {
 	resource := "resource." + resourceOf(scope)
-	if !f.Lang.has(resource) {
+	if !f.Lang.Has(resource) {
 		return scope
 	}
 	_, verb, _ := strings.Cut(scope, ":")
-	if !f.Lang.has("scope." + verb) {
+	if !f.Lang.Has("scope." + verb) {
 		return f.T(resource)
 	}
 	return f.T(resource) + ": " + strings.ToLower(f.T("scope."+verb))
@@ -328,7 +328,7 @@ var subjectPages = map[string]string{
 func (v *panelRequest) about(names *actorNames, action, subject string) (a aboutItem, err error) {
 	word, _, _ := strings.Cut(action, ".")
 	a = aboutItem{Name: tr(v.lang, "about"), ID: subject}
-	if v.lang.has("about." + word) {
+	if v.lang.Has("about." + word) {
 		a.Name = tr(v.lang, "about."+word)
 	}
 	if need, ok := v.panel.needs(subjectPages[word]); ok && v.member.role.may(need) == grantAll && v.hasPlace(subjectPages[word]) {
@@ -485,7 +485,7 @@ func writeAudit(out *csv.Writer, e *auditShape) error {
 // Actions are the choices of what was done: all of a kind that the log can tell of, in words.
 func (f *pageData) Actions(kind string) []choiceItem {
 	var items []choiceItem
-	for name := range f.Lang.texts {
+	for name := range allTexts() {
 		if action, is := strings.CutPrefix(name, "action."); is && (kind == everyKind || auditKindOf(action) == kind) {
 			items = append(items, choiceItem{action, f.T(name)})
 		}
@@ -510,7 +510,7 @@ func (f *pageData) AuditFilters(w *auditView) filterView {
 
 // Action is what was done, in words: the action itself if this sello has no words for it.
 func (f *pageData) Action(name string) string {
-	if f.Lang.has("action." + name) {
+	if f.Lang.Has("action." + name) {
 		return f.T("action." + name)
 	}
 	return name

@@ -330,7 +330,7 @@ func TestAuditWords(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, f := range frames {
-				if text := f.auditValue(path, raw); text == "" || f.Lang.code == "es" && text == strings.Trim(string(raw), `"`) {
+				if text := f.auditValue(path, raw); text == "" || f.Lang.Code == "es" && text == strings.Trim(string(raw), `"`) {
 					t.Errorf("%s in %s: %s is %q", path, f.Lang, raw, text)
 				}
 			}

@@ -107,7 +107,7 @@ func (f *pageData) Choice(name, label, usual string, values ...string) choiceVie
 		if i > 0 {
 			item.ID += "-" + value
 		}
-		if hint := label + "." + value + ".hint"; f.Lang.has(hint) {
+		if hint := label + "." + value + ".hint"; f.Lang.Has(hint) {
 			item.Hint, v.Across = f.T(hint), false
 		}
 		v.Items = append(v.Items, item)

@@ -129,16 +129,16 @@ func (f *pageData) titleOf(part string) string {
 
 // nameOf is what people call a member of a document; its own name, where they do not.
 func (f *pageData) nameOf(name string) string {
-	if f.Lang.has("doc." + name) {
+	if f.Lang.Has("doc." + name) {
 		return f.T("doc." + name)
 	}
-	if list, index, is := strings.Cut(strings.TrimSuffix(name, "]"), "["); is && f.Lang.has("doc."+list) {
+	if list, index, is := strings.Cut(strings.TrimSuffix(name, "]"), "["); is && f.Lang.Has("doc."+list) {
 		if _, err := strconv.Atoi(index); err == nil { // the value says enough
 			return f.T("doc." + list)
 		}
 		return f.T("doc."+list) + " " + index
 	}
-	if f.Lang.has("field." + name) {
+	if f.Lang.Has("field." + name) {
 		return f.T("field." + name)
 	}
 	if first, rest, is := strings.Cut(name, "."); is {
@@ -187,7 +187,7 @@ func (f *pageData) changed(path string, v any) string {
 
 // wordOf is a word of the document in people's words, or the text itself.
 func (f *pageData) wordOf(text string) string {
-	if name := "word." + text; f.Lang.has(name) {
+	if name := "word." + text; f.Lang.Has(name) {
 		return f.T(name)
 	}
 	if text == "" {
@@ -207,21 +207,21 @@ func (f *pageData) Doc(labels string) docControls { return docControls{f, labels
 
 // Text, Figure, Area are controls with a value of a document.
 func (d docControls) Text(name, value string) control {
-	return d.Field(name, d.Lang.labelOf(d.labels, name), "text", value)
+	return d.Field(name, labelOf(d.Lang, d.labels, name), "text", value)
 }
 
 func (d docControls) Area(name, value string) control {
-	return d.Field(name, d.Lang.labelOf(d.labels, name), "area", value)
+	return d.Field(name, labelOf(d.Lang, d.labels, name), "area", value)
 }
 
 func (d docControls) Figure(name, value string) control {
-	return d.Field(name, d.Lang.labelOf(d.labels, name), "decimal", value)
+	return d.Field(name, labelOf(d.Lang, d.labels, name), "decimal", value)
 }
 
 // Box is a box that stands for yes.
 func (d docControls) Box(name string, checked bool) boxView {
-	b := boxView{ID: controlID(name), Name: name, Value: "1", Label: d.T(d.Lang.labelOf(d.labels, name)), Checked: d.checked(name, checked)}
-	if hint := d.Lang.labelOf(d.labels, name) + ".hint"; d.Lang.has(hint) {
+	b := boxView{ID: controlID(name), Name: name, Value: "1", Label: d.T(labelOf(d.Lang, d.labels, name)), Checked: d.checked(name, checked)}
+	if hint := labelOf(d.Lang, d.labels, name) + ".hint"; d.Lang.Has(hint) {
 		b.Hint = d.T(hint)
 	}
 	return b
@@ -233,7 +233,7 @@ func (d docControls) Choice(name, value string, words ...string) control {
 	for _, w := range words {
 		items = append(items, choiceItem{w, d.T("word." + w)})
 	}
-	return d.Select(name, d.Lang.labelOf(d.labels, name), value, items)
+	return d.Select(name, labelOf(d.Lang, d.labels, name), value, items)
 }
 
 // Stamp is that of the configuration that the form is about: that of the page, and after

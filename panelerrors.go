@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"sello/internal/texts"
 )
 
 // What is wrong, in words for people. An error of the API has its text here by its code, and
@@ -30,18 +32,18 @@ var (
 )
 
 // faultText is an error in words.
-func faultText(lang language, f *format, e *apiError) string {
+func faultText(lang texts.Language, f *format, e *apiError) string {
 	if e.code == codeDocumentFault {
 		return documentFaultText(lang, e)
 	}
 	name := "error." + e.code.name
-	if by := name + "." + e.field; lang.has(by) {
+	if by := name + "." + e.field; lang.Has(by) {
 		name = by
 	}
-	if by := "error.asked." + e.field; e.context[askedContext] != nil && lang.has(by) {
+	if by := "error.asked." + e.field; e.context[askedContext] != nil && lang.Has(by) {
 		name = by
 	}
-	if !lang.has(name) {
+	if !lang.Has(name) {
 		return e.message
 	}
 	text := tr(lang, name)
@@ -91,11 +93,11 @@ func faultText(lang language, f *format, e *apiError) string {
 
 // reasonsText is why a reward cannot be had, without the figures and names that the till's list
 // of rewards has.
-func reasonsText(lang language, reasons []string) string {
+func reasonsText(lang texts.Language, reasons []string) string {
 	var texts []string
 	for _, reason := range reasons {
 		name := "reason." + reason
-		if lang.has(name + ".any") {
+		if lang.Has(name + ".any") {
 			name += ".any"
 		}
 		texts = append(texts, tr(lang, name))
@@ -107,9 +109,9 @@ func reasonsText(lang language, reasons []string) string {
 var labelledCodes = []errorCode{codeInvalidField, codeTooPrecise, codeTooLarge, codeUnknownField, codeAmountAmbiguous}
 
 // labelled is what is wrong with a field, after the field's label.
-func labelled(lang language, e *apiError, text string) string {
+func labelled(lang texts.Language, e *apiError, text string) string {
 	label, own := fieldLabel(lang, e), "error."+e.code.name+"."+e.field
-	if label != "" && slices.Contains(labelledCodes, e.code) && !lang.has(own) && (e.context[askedContext] == nil || !lang.has("error.asked."+e.field)) {
+	if label != "" && slices.Contains(labelledCodes, e.code) && !lang.Has(own) && (e.context[askedContext] == nil || !lang.Has("error.asked."+e.field)) {
 		return label + ": " + text
 	}
 	return text
@@ -117,11 +119,11 @@ func labelled(lang language, e *apiError, text string) string {
 
 // fieldLabel is the label of the field at fault; "" without one. A sale's externalId is its
 // ticket, a customer's is a number in another system.
-func fieldLabel(lang language, e *apiError) string {
+func fieldLabel(lang texts.Language, e *apiError) string {
 	field := e.field[strings.LastIndex(e.field, ".")+1:]
 	of, _ := e.context[labelsContext].(string)
-	for _, name := range []string{"field." + of + "." + field, lang.labelOf(of, indexForm.ReplaceAllString(e.field, "")), "field." + field} {
-		if lang.has(name) {
+	for _, name := range []string{"field." + of + "." + field, labelOf(lang, of, indexForm.ReplaceAllString(e.field, "")), "field." + field} {
+		if lang.Has(name) {
 			return tr(lang, name)
 		}
 	}
@@ -143,11 +145,11 @@ var fieldTexts = map[string]string{
 
 // wrongText is why a field is wrong, in the page's language. The API lists what a field may be
 // by its own words; a form has a list with the words of people.
-func wrongText(lang language, why sentence) string {
+func wrongText(lang texts.Language, why sentence) string {
 	if why.isChoice() {
 		return tr(lang, "wrong.choice")
 	}
-	if format, is := fieldTexts[why.format]; is && lang.code == "es" {
+	if format, is := fieldTexts[why.format]; is && lang.Code == "es" {
 		why.format = format
 	}
 	return sentenceText(lang, why)
@@ -176,11 +178,11 @@ func allFaults(err error) []*apiError {
 var indexForm = regexp.MustCompile(`\[\d+\]`)
 
 // documentFaultText is a fault of a document in words: of a control, by its label.
-func documentFaultText(lang language, e *apiError) string {
+func documentFaultText(lang texts.Language, e *apiError) string {
 	text := sentenceText(lang, e.why)
 	if e.field != "" {
 		labels, _ := e.context["labels"].(string)
-		if name := lang.labelOf(labels, indexForm.ReplaceAllString(e.field, "")); lang.has(name) {
+		if name := labelOf(lang, labels, indexForm.ReplaceAllString(e.field, "")); lang.Has(name) {
 			if e.why.isChoice() {
 				text = tr(lang, "wrong.choice")
 			}
@@ -195,9 +197,9 @@ func documentFaultText(lang language, e *apiError) string {
 
 // labelOf is the name of a control's label. Where a text is called as the control would be,
 // it is "….field".
-func (lang language) labelOf(labels, name string) string {
+func labelOf(lang texts.Language, labels, name string) string {
 	name = labels + "." + name
-	if lang.has(name + ".field") {
+	if lang.Has(name + ".field") {
 		return name + ".field"
 	}
 	return name

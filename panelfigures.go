@@ -11,6 +11,7 @@ import (
 
 	"sello/internal/chart"
 	"sello/internal/sheet"
+	"sello/internal/texts"
 )
 
 // Figures of the panel: what the API's statistics say, as tiles, pictures and tables.
@@ -58,7 +59,7 @@ func (t *chartTable) csv() ([]byte, error) {
 // figures makes charts and tiles from statistics, and from those of as many days before.
 type figures struct {
 	*format
-	lang          language
+	lang          texts.Language
 	found, before *statisticsShape // before is nil if there can be none
 	points        string           // the name of the program's points
 	pays          bool             // they pay for purchases

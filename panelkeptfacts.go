@@ -66,7 +66,7 @@ func (f *pageData) keptFact(form *panelForm, c control) control {
 		return control{}
 	}
 	text := f.auditText(c.Name, c.Value)
-	if name := keptChoices[c.Name]; name != "" && f.Lang.has(name+c.Value) {
+	if name := keptChoices[c.Name]; name != "" && f.Lang.Has(name+c.Value) {
 		text = f.T(name + c.Value)
 	}
 	if form.hasBox(c.Name) {

@@ -171,7 +171,7 @@ func (f *pageData) LoggedCodes(w *requestsView) []choiceItem {
 
 // Mend says how to mend what caused an error.
 func (f *pageData) Mend(code string) string {
-	if name := "mend." + code; f.Lang.has(name) {
+	if name := "mend." + code; f.Lang.Has(name) {
 		return f.T(name)
 	}
 	return ""

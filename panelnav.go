@@ -11,7 +11,7 @@ type navigation struct {
 }
 
 func (v *panelRequest) navigation() navigation {
-	n := navigation{lang: v.lang.code, current: -1}
+	n := navigation{lang: v.lang.Code, current: -1}
 	if v.member == nil || v.member.lacksFactor {
 		return n
 	}
@@ -39,7 +39,7 @@ type navItem struct {
 
 // groups are the links of a navigation.
 func (p *panel) groups(n navigation) (list []navGroup) {
-	lang := p.texts.in(n.lang)
+	lang := p.texts.In(n.lang)
 	for i, place := range p.places {
 		if n.open&(1<<i) == 0 {
 			continue

@@ -110,9 +110,9 @@ func (f *pageData) PaidBack(s saleShape, now bool) string {
 // MovementName says what moved points. Neither a payment nor a capture is a redemption of a reward.
 func (f *pageData) MovementName(m movementShape) string {
 	name := "category." + m.Category
-	if paid := name + ".paid"; m.TransactionID != nil && f.Lang.has(paid) {
+	if paid := name + ".paid"; m.TransactionID != nil && f.Lang.Has(paid) {
 		name = paid
-	} else if held := name + ".held"; m.HoldID != nil && f.Lang.has(held) {
+	} else if held := name + ".held"; m.HoldID != nil && f.Lang.Has(held) {
 		name = held
 	}
 	return f.T(name)

@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"sello/internal/static"
+	"sello/internal/texts"
 )
 
 // How pages are made. A page is rendered whole before anything of it is sent. Pages are not
@@ -51,7 +52,7 @@ func parseTemplates() templates {
 type pageData struct {
 	*format
 	request *panelRequest
-	Lang    language
+	Lang    texts.Language
 	name    string // of the template
 	View    any
 	nav     navigation
@@ -328,7 +329,7 @@ type control struct {
 // Field is the control of a field with the value that was typed, or the given one.
 func (f *pageData) Field(name, label, kind string, value ...string) control {
 	c := control{ID: controlID(name), Name: name, Label: f.T(label), Kind: kind, Auto: "off"}
-	if hint := label + ".hint"; f.Lang.has(hint) {
+	if hint := label + ".hint"; f.Lang.Has(hint) {
 		c.Hint = f.T(hint)
 	}
 	if len(value) > 0 {
@@ -432,7 +433,7 @@ func (f *pageData) Typed(field string) bool {
 
 // ErrorTitle and the others are what the page of an error shows.
 func (f *pageData) ErrorTitle(e *apiError) string {
-	if name := fmt.Sprint("error.status.", f.request.status); f.Lang.has(name) {
+	if name := fmt.Sprint("error.status.", f.request.status); f.Lang.Has(name) {
 		return f.T(name)
 	}
 	return f.T("error.summary")

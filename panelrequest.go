@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"sello/internal/texts"
 	"sello/internal/throttle"
 )
 
@@ -27,7 +28,7 @@ type panel struct {
 	pages         map[string]*panelPage
 	forms         map[string]*panelForm
 	places        []panelPlace
-	texts         panelTexts
+	texts         texts.Table
 	counts        segmentCounts
 	links         sync.Map      // template.HTML of each navigation
 	random        func() string // makes tokens of forms
@@ -64,7 +65,7 @@ type panelMap struct {
 	pages  []panelPage
 	forms  []panelForm
 	places []panelPlace
-	texts  panelTexts
+	texts  texts.Table
 }
 
 // A panelArea is a part of the panel.
@@ -143,7 +144,7 @@ type panelRequest struct {
 	page   *panelPage // the page that is opened, or that has the form that was sent
 	member *member    // nil: nobody is logged in
 	cfg    *config    // of the member's organization; nil without one
-	lang   language
+	lang   texts.Language
 	shops  []shopItem // the member's organizations, if they are several
 
 	carried  bool   // what was sent was kept, and comes by another page's form
@@ -447,9 +448,9 @@ func withToken(path, token string) string {
 
 // format is how the page writes and reads numbers and dates.
 func (v *panelRequest) format() *format {
-	f := &format{language: v.lang.code, zone: time.UTC}
+	f := &format{language: v.lang.Code, zone: time.UTC}
 	if v.cfg != nil {
-		f = formatOf(v.cfg, v.lang.code)
+		f = formatOf(v.cfg, v.lang.Code)
 	}
 	f.now = v.request.now
 	return f

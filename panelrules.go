@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sello/internal/texts"
 )
 
 // The program: rules as sentences, tiers, and how points live.
@@ -362,7 +364,7 @@ func rulePage(v *panelRequest) (any, fillFunc) {
 }
 
 // chooseCategory offers the categories that points of the rule can have, the usual one first.
-func (v *ruleView) chooseCategory(lang language) {
+func (v *ruleView) chooseCategory(lang texts.Language) {
 	usual := rule{On: v.Rule.On}
 	if v.Effect == onSignup || v.Effect == onBirthday {
 		usual.On = v.Effect

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	"sello/internal/texts"
 	"sello/internal/webhook"
 )
 
@@ -236,8 +237,8 @@ func (f *pageData) Wrong(hook, field string) bool {
 func (f *pageData) HookWhy(why string) string { return webhookWhy(f.Lang, why) }
 
 // webhookWhy is a result of whyNot in words.
-func webhookWhy(lang language, why string) string {
-	if name := "hook.why." + why; lang.has(name) {
+func webhookWhy(lang texts.Language, why string) string {
+	if name := "hook.why." + why; lang.Has(name) {
 		return tr(lang, name)
 	}
 	return why

@@ -29,7 +29,7 @@ func (v *panelRequest) why(t *txn, s *sale) (*whyView, error) {
 	if err != nil || list == nil {
 		return nil, err
 	}
-	return new(newWhyView(wordingIn(cfg, formatOf(cfg, v.lang.code), v.lang), list)), nil
+	return new(newWhyView(wordingIn(cfg, formatOf(cfg, v.lang.Code), v.lang), list)), nil
 }
 
 // newWhyView puts the reasons of a purchase into words.

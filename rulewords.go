@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"sello/internal/fold"
+	"sello/internal/texts"
 )
 
 // Rules, segments and programs as sentences.
@@ -17,7 +18,7 @@ import (
 // A ruleWording writes them in a language, with an organization's numbers and names.
 type ruleWording struct {
 	*format
-	lang     language
+	lang     texts.Language
 	segments map[string]string // names by key
 	rewards  map[string]string // the same
 	programs map[string]string // the same
@@ -26,7 +27,7 @@ type ruleWording struct {
 func (w *ruleWording) say(name string, args ...any) string { return tr(w.lang, name, args...) }
 
 // wordingIn writes the rules of a configuration.
-func wordingIn(cfg *config, f *format, lang language) *ruleWording {
+func wordingIn(cfg *config, f *format, lang texts.Language) *ruleWording {
 	w := &ruleWording{f, lang, map[string]string{}, map[string]string{}, map[string]string{}}
 	for _, p := range cfg.Programs {
 		w.programs[p.Key] = p.Name
@@ -185,7 +186,7 @@ func (w *ruleWording) list(names []string, word string) string {
 	}
 	last := names[len(names)-1]
 	join := w.say("list." + word)
-	if w.lang.code == "es" { // e before i, u before o
+	if w.lang.Code == "es" { // e before i, u before o
 		switch first := strings.TrimPrefix(fold.Text(last), "h"); {
 		case word == "and" && strings.HasPrefix(first, "i") && !strings.HasPrefix(first, "ie"):
 			join = "e"
@@ -291,9 +292,9 @@ func (w *ruleWording) reasons(r *ruleReasons) (list []reason) {
 // notGiven says why a reward could not be given.
 func (w *ruleWording) notGiven(why string) string { return notGiven(w.lang, why) }
 
-func notGiven(lang language, why string) string {
+func notGiven(lang texts.Language, why string) string {
 	name := "reason." + why
-	if lang.has(name + ".any") {
+	if lang.Has(name + ".any") {
 		name += ".any"
 	}
 	return tr(lang, name)
@@ -399,7 +400,7 @@ func (w *ruleWording) comparison(r *segmentRule) string {
 		if key, is := strings.CutPrefix(r.Field, pointsField); is {
 			return w.say("who.points", w.say("op."+r.Op, value), cmp.Or(w.programs[key], key))
 		}
-		if value == "1" && w.lang.has(name+".one") {
+		if value == "1" && w.lang.Has(name+".one") {
 			name += ".one"
 		}
 		return w.say(name, w.say("op."+r.Op, value))

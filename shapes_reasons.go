@@ -35,11 +35,11 @@ type explainedStep struct {
 }
 
 // apiLanguage is what the API says sentences in.
-var apiLanguage = allTexts().in("es")
+var apiLanguage = allTexts().In("es")
 
 // apiWording is how the API writes the rules of a configuration.
 func apiWording(cfg *config) *ruleWording {
-	return wordingIn(cfg, formatOf(cfg, apiLanguage.code), apiLanguage)
+	return wordingIn(cfg, formatOf(cfg, apiLanguage.Code), apiLanguage)
 }
 
 // newExplanation explains a purchase. The explanation of a sale is the same for ever: its sentences

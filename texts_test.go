@@ -1,17 +1,16 @@
 package main
 
 import (
-	"fmt"
 	"html/template"
-	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"text/template/parse"
+
+	"sello/internal/texts"
 )
 
 // Names of texts that are put together, by what they begin with.
@@ -26,19 +25,19 @@ var madeNames = []string{
 var verbs = regexp.MustCompile(`%(?:\[\d\])?[a-z]`)
 
 // speaking returns the language that has a code.
-func speaking(code string) language { return allTexts().in(code) }
+func speaking(code string) texts.Language { return allTexts().In(code) }
 
-func hasText(name string) bool { return speaking("es").has(name) }
+func hasText(name string) bool { return speaking("es").Has(name) }
 
 // TestTexts: no text is empty, both languages take the same arguments, and each is used.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	said := usedTexts(t)
 	for name, row := range allTexts() {
-		if row.es == "" || row.en == "" {
-			t.Errorf("%s: %q, %q", name, row.es, row.en)
+		if row.ES == "" || row.EN == "" {
+			t.Errorf("%s: %q, %q", name, row.ES, row.EN)
 		}
-		if es, en := strings.Join(verbs.FindAllString(row.es, -1), ""), strings.Join(verbs.FindAllString(row.en, -1), ""); es != en {
+		if es, en := strings.Join(verbs.FindAllString(row.ES, -1), ""), strings.Join(verbs.FindAllString(row.EN, -1), ""); es != en {
 			t.Errorf("%s: arguments %s and %s", name, es, en)
 		}
 		made := false
@@ -94,7 +93,7 @@ func TestCountedTexts(t *testing.T) {
 	t.Parallel()
 	skipUnderRace(t)
 	for name, row := range allTexts() {
-		for _, text := range []string{row.es, row.en} {
+		for _, text := range []string{row.ES, row.EN} {
 			for _, found := range plurals.FindAllString(text, -1) {
 				if !notPlural.MatchString(found) && !hasText(name+".one") && alwaysMany[name] == "" {
 					t.Errorf("%s: %q has %q, and no text of 1", name, text, found)
@@ -103,7 +102,7 @@ func TestCountedTexts(t *testing.T) {
 		}
 	}
 	for name := range alwaysMany {
-		if !plurals.MatchString(allTexts()[name].es + "|" + allTexts()[name].en) {
+		if !plurals.MatchString(allTexts()[name].ES + "|" + allTexts()[name].EN) {
 			t.Errorf("%s is no exception", name)
 		}
 	}
@@ -120,31 +119,6 @@ func TestCountedTexts(t *testing.T) {
 				t.Errorf("%s: %s is not counted", file, m[1])
 			}
 		}
-	}
-}
-
-// TestTextTables: a table that cannot be read says where, and escapes are those of Go.
-func TestTextTables(t *testing.T) {
-	t.Parallel()
-	for table, want := range map[string]string{
-		"a\tuno\tone\nb\tdos\ttwo\n": "",
-		"a\tuno\n":                   "panel/x.txt:1:1: a row is a name and two texts, with tabs between them",
-		"a\tuno\tone\textra\n":       "panel/x.txt:1:1: a row is a name and two texts, with tabs between them",
-		"a\tuno\tone\n\n":            "panel/x.txt:2:1: a row is a name and two texts, with tabs between them",
-		"a\tuno\tone":                "panel/x.txt:1:1: a row is a name and two texts, with tabs between them",
-		"b\tuno\tone\na\tdos\ttwo\n": "panel/x.txt:2:1: a is not in order, or is there twice",
-		"a\tuno\tone\na\tdos\ttwo\n": "panel/x.txt:2:1: a is not in order, or is there twice",
-		"ab\tuno\t\n":                "panel/x.txt:1:8: not a text",
-		"ab\tuno \\d\tone\n":         "panel/x.txt:1:4: not a text",
-	} {
-		_, err := readTexts(fstest.MapFS{"panel/x.txt": {Data: []byte(table)}})
-		if got := fmt.Sprint(err); got != want && (err != nil || want != "") {
-			t.Errorf("%q: %s, want %s", table, got, want)
-		}
-	}
-	all, err := readTexts(fstest.MapFS{"panel/x.txt": {Data: []byte("a\t\"5\\u00a0%%\"\tone\n")}})
-	if want := (panelTexts{"a": {"\"5\u00a0%%\"", "one"}}); err != nil || !maps.Equal(all, want) {
-		t.Errorf("%q, %v", all, err)
 	}
 }
 
@@ -271,7 +245,7 @@ func TestAcceptedLanguage(t *testing.T) {
 	} {
 		r := httptest.NewRequest("GET", "/panel", nil)
 		r.Header.Set("Accept-Language", header)
-		if got := acceptedLanguage(r); got != want {
+		if got := texts.Accepted(r.Header.Get("Accept-Language")); got != want {
 			t.Errorf("%q: %s, want %s", header, got, want)
 		}
 	}

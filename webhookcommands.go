@@ -50,9 +50,9 @@ func (l *listedWebhook) stateText(now instant) string {
 	case !l.HasSecret:
 		return "sin secreto: sello webhook secret " + l.Key
 	case l.Paused != 0:
-		return fmt.Sprintf("en pausa desde %s (%s): sello webhook resume %s", momentText(l.Paused), webhookWhy(allTexts().in("es"), l.Why), l.Key)
+		return fmt.Sprintf("en pausa desde %s (%s): sello webhook resume %s", momentText(l.Paused), webhookWhy(allTexts().In("es"), l.Why), l.Key)
 	case l.Failing != 0:
-		return fmt.Sprintf("falla desde %s (%s); próximo intento %s", momentText(l.Failing), webhookWhy(allTexts().in("es"), l.Why), inTime(l.Next.time().Sub(now.time())))
+		return fmt.Sprintf("falla desde %s (%s); próximo intento %s", momentText(l.Failing), webhookWhy(allTexts().In("es"), l.Why), inTime(l.Next.time().Sub(now.time())))
 	case l.Pending > 0:
 		return fmt.Sprintf("%s por mirar, desde %s", plural(int(l.Pending), "evento", "eventos"), momentText(l.Oldest))
 	}
@@ -76,7 +76,7 @@ func runWebhookSecret(ctx context.Context, c *invocation) error {
 func runWebhookTest(ctx context.Context, c *invocation) error {
 	failed := ""
 	err := callWebhook(ctx, c, "webhook/test", func(w io.Writer, out *webhookTest) {
-		if failed = webhookWhy(allTexts().in("es"), out.Why); out.OK {
+		if failed = webhookWhy(allTexts().In("es"), out.Why); out.OK {
 			fmt.Fprintf(w, "entregado: HTTP %d\n", out.Status)
 		}
 	})
