@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -304,3 +305,51 @@ func (f *format) Ago(i instant) string {
 	}
 	return fmt.Sprintf(form, n, text.units[unit][1])
 }
+
+// Int is a number of things; not below zero.
+func (f *format) Int(n int) string { return f.Count(uint64(max(n, 0))) }
+
+// CostOf is a figure of a form; "" for none.
+func (f *format) CostOf(d decimal) string {
+	if d == 0 {
+		return ""
+	}
+	return f.Number(d)
+}
+
+// Millis writes how long a request took, to a tenth of a millisecond.
+func (f *format) Millis(d decimal) string {
+	const tenth = decimalOne / 10
+	return f.Number((d + tenth/2) / tenth * tenth)
+}
+
+// PercentOf writes a part of a whole.
+func (f *format) PercentOf(part, whole uint64) string {
+	if whole == 0 {
+		return ""
+	}
+	return f.Percent(decimal(float64(part) / float64(whole) * decimalOne))
+}
+
+// Bytes writes a length: "41.2 MB".
+func (f *format) Bytes(n int64) string {
+	units, unit, size := []string{"B", "kB", "MB", "GB", "TB"}, 0, float64(n)
+	for size >= 999.5 && unit < len(units)-1 {
+		size /= 1000
+		unit++
+	}
+	tenths := math.Round(size * 10)
+	if size >= 100 || unit == 0 {
+		tenths = math.Round(size) * 10
+	}
+	return f.Number(decimal(tenths)*decimalOne/10) + nbsp + units[unit]
+}
+
+// FreeBytes is Bytes of what only counts up.
+func (f *format) FreeBytes(n uint64) string { return f.Bytes(int64(min(n, math.MaxInt64))) }
+
+// TimeNow is the time of day.
+func (f *format) TimeNow() string { return f.Time(f.now) }
+
+// IsToday reports whether a moment is of the organization's day.
+func (f *format) IsToday(at instant) bool { return dayOf(at, f.zone) == dayOf(f.now, f.zone) }

@@ -216,13 +216,7 @@ func (f *pageData) Optional(c control) control {
 	return c
 }
 
-// RoleText is a role in words.
-func (f *pageData) RoleText(r role) string { return f.T("role." + string(r)) }
-
-// App is a link that opens an app for codes. Templates refuse its scheme otherwise.
-func (f *pageData) App(link string) template.URL { return template.URL(link) }
-
-// QR is such a link as a QR code; "" if it is too long, as with an e-mail of 140 bytes.
+// QR is a link that opens an app for codes, as a QR code; "" if it is too long, as with an e-mail of 140 bytes.
 func (f *pageData) QR(link string) template.HTML { return qrPicture(link, f.T("factor.qr")) }
 
 // browsers are what a User-Agent says, the more particular first.
@@ -243,13 +237,9 @@ func (f *pageData) Browser(agent string) string {
 	return strings.Join(parts, ", ")
 }
 
-// Languages and Themes are choices of the account.
+// Languages are the choices of the account.
 func (f *pageData) Languages() []choiceItem {
 	return []choiceItem{{"", f.T("account.language.shop")}, {"es", "Español"}, {"en", "English"}}
-}
-
-func (f *pageData) Themes() []choiceItem {
-	return []choiceItem{{"", f.T("account.theme.device")}, {"light", f.T("account.theme.light")}, {"dark", f.T("account.theme.dark")}}
 }
 
 // qrPicture returns a QR code; "" if the text is too long for one. It fits into a card on a

@@ -302,22 +302,23 @@ func (v *panelRequest) customerItem(t *txn, cust id) (a aboutItem, err error) {
 
 // What the template asks for.
 
-// ActivitySince says since when was looked.
-func (f *pageData) ActivitySince(v *activityView) string {
+// ManyADay is how many sales of a day are many.
+func (v *activityView) ManyADay() uint64 { return manyADay }
+
+// CutText says that not all of the time was looked at.
+func (v *activityView) CutText(f *pageData) string {
+	return f.T("activity.cut", f.Count(mostRecords), f.Count(mostRecords))
+}
+
+// SinceText says since when was looked.
+func (v *activityView) SinceText(f *pageData) string {
 	return f.T("activity.since", f.LongDay(dayOf(v.Since, f.zone)))
 }
 
-// ActivityCut says that not all was looked at; BusyAbout and BusyNone how many sales are many.
-func (f *pageData) ActivityCut() string {
-	return f.T("activity.cut", f.Count(mostRecords), f.Count(mostRecords))
-}
-func (f *pageData) BusyAbout() string { return f.T("activity.busy.about", f.Count(manyADay)) }
-func (f *pageData) BusyNone() string  { return f.T("activity.busy.none", f.Count(manyADay)) }
-
-// FoundOf says how much of a list is shown; "" if that is all.
-func (f *pageData) FoundOf(all int) string {
-	if all <= activityRows {
+// Of says how much of the list is shown; "" if that is all.
+func (r foundRows[T]) Of(f *pageData) string {
+	if r.All <= activityRows {
 		return ""
 	}
-	return f.T("activity.all", f.Count(activityRows), f.Int(all))
+	return f.T("activity.all", f.Count(activityRows), f.Int(r.All))
 }

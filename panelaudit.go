@@ -137,7 +137,7 @@ func (v *panelRequest) auditRow(names *actorNames, e auditShape) (row auditRow, 
 	if row.Figures, err = v.figuresOf(names.txn, &e); err != nil {
 		return row, err
 	}
-	f := &pageData{format: v.format(), request: v, Lang: v.lang}
+	f := prose{v.format(), v.lang}
 	shown := e.Changes[:min(len(e.Changes), changesShown)]
 	row.More = len(e.Changes) - len(shown)
 	for _, c := range shown {
@@ -210,7 +210,7 @@ func pointsMoved(t *txn, f *format, e *auditShape) (text string) {
 }
 
 // fieldName is the name of a field that an action changed, in words.
-func (f *pageData) fieldName(action, field string) string {
+func (f prose) fieldName(action, field string) string {
 	word, _, _ := strings.Cut(action, ".")
 	for _, name := range []string{"field." + word + "." + field, "field." + field} {
 		if f.Lang.Has(name) {
@@ -223,7 +223,7 @@ func (f *pageData) fieldName(action, field string) string {
 
 // auditValue is a value of a change as the panel's forms show it: yes or no, a number, money
 // with its currency, a moment or a day, a role or another word by its name.
-func (f *pageData) auditValue(field string, value jsonText) string {
+func (f prose) auditValue(field string, value jsonText) string {
 	if value == "" {
 		return ""
 	}
@@ -240,11 +240,11 @@ func (f *pageData) auditValue(field string, value jsonText) string {
 	return text
 }
 
-func (f *pageData) auditLeaf(field string, v any) string {
+func (f prose) auditLeaf(field string, v any) string {
 	switch v := v.(type) {
 	case json.Number:
 		if d, err := parseDecimal(v.String()); err == nil && isMoney(field) {
-			return f.MoneyWithCode(d)
+			return f.format.MoneyWithCode(d)
 		}
 	case string:
 		return f.auditText(field, v)
@@ -270,7 +270,7 @@ var auditWords = map[string][]string{
 }
 
 // auditText is a text of a change in words.
-func (f *pageData) auditText(field, text string) string {
+func (f prose) auditText(field, text string) string {
 	last, _, _ := strings.Cut(field[strings.LastIndex(field, ".")+1:], "[")
 	kinds := auditWords[last]
 	switch {
@@ -289,16 +289,16 @@ func (f *pageData) auditText(field, text string) string {
 		}
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return f.Moment(instantOf(at))
+		return f.format.Moment(instantOf(at))
 	}
 	if at, err := time.Parse(time.DateOnly, text); err == nil {
-		return f.DayAndYear(dayOf(instantOf(at), time.UTC))
+		return f.format.DayAndYear(dayOf(instantOf(at), time.UTC))
 	}
 	return f.wordOf(text)
 }
 
 // scopeText is a scope in the words of the form of a key: "Puntos: leer".
-func (f *pageData) scopeText(scope string) string {
+func (f prose) scopeText(scope string) string {
 	resource := "resource." + resourceOf(scope)
 	if !f.Lang.Has(resource) {
 		return scope
@@ -483,7 +483,7 @@ func writeAudit(out *csv.Writer, e *auditShape) error {
 // What the template asks for.
 
 // Actions are the choices of what was done: all of a kind that the log can tell of, in words.
-func (f *pageData) Actions(kind string) []choiceItem {
+func (f prose) Actions(kind string) []choiceItem {
 	var items []choiceItem
 	for name := range allTexts() {
 		if action, is := strings.CutPrefix(name, "action."); is && (kind == everyKind || auditKindOf(action) == kind) {
@@ -494,8 +494,8 @@ func (f *pageData) Actions(kind string) []choiceItem {
 	return append([]choiceItem{{"", f.T("audit.any")}}, items...)
 }
 
-// AuditFilters are what narrows the audit log. A subject is only there once a link has given one.
-func (f *pageData) AuditFilters(w *auditView) filterView {
+// Filters are what narrows the audit log. A subject is only there once a link has given one.
+func (w *auditView) Filters(f *pageData) filterView {
 	fields := []control{
 		f.Select("action", "audit.action", w.Action, f.Actions(w.Kind)), f.Field("from", "sales.from", "date", w.From), f.Field("to", "sales.to", "date", w.To),
 	}
@@ -509,15 +509,15 @@ func (f *pageData) AuditFilters(w *auditView) filterView {
 }
 
 // Action is what was done, in words: the action itself if this sello has no words for it.
-func (f *pageData) Action(name string) string {
+func (f prose) Action(name string) string {
 	if f.Lang.Has("action." + name) {
 		return f.T("action." + name)
 	}
 	return name
 }
 
-// AuditWho is who did it, in words.
-func (f *pageData) AuditWho(r auditRow) string {
+// WhoText is who did it, in words.
+func (r auditRow) WhoText(f *pageData) string {
 	switch {
 	case r.Who != "":
 		return r.Who
@@ -529,16 +529,19 @@ func (f *pageData) AuditWho(r auditRow) string {
 	return f.T("by." + r.Actor.Type)
 }
 
+// ByPath is the list of what the same one did, of a kind.
+func (r auditRow) ByPath(kind string) string {
+	return withQuery(auditPath, []pair{{"actor", r.By}, {"kind", kind}})
+}
+
+// VersionPath is the page of the version of the configuration that was made.
+func (r auditRow) VersionPath() string { return versionPath(r.Version) }
+
 // CutExport is how many entries the CSV has of those that are found; "" if it has all, or the
 // member may not have it.
-func (f *pageData) CutExport(export string, total uint64) string {
-	if export == "" || total <= mostExported {
+func (w *auditView) CutExport(f *pageData) string {
+	if w.Export == "" || w.Total <= mostExported {
 		return ""
 	}
 	return f.Count(mostExported)
-}
-
-// AuditBy is the address of the list with all of a kind that one did.
-func (f *pageData) AuditBy(actor, kind string) string {
-	return withQuery(auditPath, []pair{{"actor", actor}, {"kind", kind}})
 }

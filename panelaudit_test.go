@@ -290,7 +290,7 @@ func TestAuditWords(t *testing.T) {
 	skipRace(t)
 	t.Parallel()
 	format := newFormat(t, "MX", "es", "MXN")
-	frames := []*pageData{{format: format, Lang: speaking("es")}, {format: format, Lang: speaking("en")}}
+	frames := []prose{{format, speaking("es")}, {format, speaking("en")}}
 	labelled := func(action, field string) {
 		label := frames[0].fieldName(action, field)
 		for _, step := range regexp.MustCompile(`[A-Za-z]+`).FindAllString(regexp.MustCompile(`\[[^]]*\]`).ReplaceAllString(field, ""), -1) {

@@ -143,8 +143,8 @@ func documentPage(v *panelRequest) (any, fillFunc) {
 }
 
 // LanguageChoice is the control of the organization's language.
-func (f *pageData) LanguageChoice(value string) control {
-	items := []choiceItem{{"es", f.T("word.es")}, {"en", f.T("word.en")}}
+func (w *configView) LanguageChoice(f *pageData) control {
+	value, items := w.Organization.Settings.Language, f.Choices("", "word.", "es", "en")
 	if value != "es" && value != "en" { // a language of the API's, as es-MX
 		items = append(items, choiceItem{value, value})
 	}

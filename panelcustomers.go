@@ -524,23 +524,9 @@ type pagerText struct {
 }
 
 // Pager is the template's "pager".
-func (f *pageData) Pager(p pagerView) pagerText {
-	return pagerText{p, f.T("pages"), f.T("page.previous"), f.T("page.next"), f.T("page", f.Count(p.Page), f.Count(p.Pages))}
+func (f prose) Pager(p pagerView) pagerText {
+	return pagerText{p, f.T("pages"), f.T("page.previous"), f.T("page.next"), f.T("page", f.format.Count(p.Page), f.format.Count(p.Pages))}
 }
-
-// Statuses are the choices of a customer's status.
-func (f *pageData) Statuses(all bool) (list []choiceItem) {
-	if all {
-		list = append(list, choiceItem{"", f.T("all")})
-	}
-	for _, s := range []string{statusActive, statusInactive} {
-		list = append(list, choiceItem{s, f.T("status." + s)})
-	}
-	return list
-}
-
-// Text is a text that may be missing.
-func (f *pageData) Text(s *string) string { return textOr(s, "") }
 
 // Person are the controls of what is known of a person, in rows: nil, a new one.
 func (f *pageData) Person(c *customerDetail) [][]control {
@@ -548,30 +534,30 @@ func (f *pageData) Person(c *customerDetail) [][]control {
 		c = new(customerDetail)
 	}
 	return [][]control{
-		{f.Field("firstName", "field.firstName", "text", f.Text(c.FirstName)), f.Field("lastName", "field.lastName", "text", f.Text(c.LastName))},
-		{f.Field("phoneNumber", "field.phoneNumber", "tel", f.Text(c.PhoneNumber)), f.Field("email", "field.email", "text", f.Text(c.Email))},
-		{f.Field("birthDate", "field.birthDate", "text", strings.TrimPrefix(f.Text(c.BirthDate), noYear)), f.Field("externalId", "field.externalId", "text", f.Text(c.ExternalID))},
+		{f.Field("firstName", "field.firstName", "text", textOr(c.FirstName, "")), f.Field("lastName", "field.lastName", "text", textOr(c.LastName, ""))},
+		{f.Field("phoneNumber", "field.phoneNumber", "tel", textOr(c.PhoneNumber, "")), f.Field("email", "field.email", "text", textOr(c.Email, ""))},
+		{f.Field("birthDate", "field.birthDate", "text", strings.TrimPrefix(textOr(c.BirthDate, ""), noYear)), f.Field("externalId", "field.externalId", "text", textOr(c.ExternalID, ""))},
 	}
 }
 
 // Falls says when a tier falls by itself; "" if it does not.
-func (f *pageData) Falls(v *tierProgress) string {
+func (f prose) Falls(v *tierProgress) string {
 	if v == nil || v.FallsTo == nil {
 		return ""
 	}
-	return f.T("customer.falls", *v.FallsTo, f.LongDay(dayOf(v.FallsAt, f.zone)))
+	return f.T("customer.falls", *v.FallsTo, f.format.LongDay(dayOf(v.FallsAt, f.format.zone)))
 }
 
 // Known is a text, or a dash.
-func (f *pageData) Known(s *string) string { return textOr(s, f.T("none")) }
+func (f prose) Known(s *string) string { return textOr(s, f.T("none")) }
 
 // BornOn is a date of birth in words, or a dash.
-func (f *pageData) BornOn(s *string) string {
-	b, ok := parseBirthDate(f.Text(s))
+func (f prose) BornOn(s *string) string {
+	b, ok := parseBirthDate(textOr(s, ""))
 	if !ok {
 		return f.T("none")
 	}
-	return f.BirthDate(b)
+	return f.format.BirthDate(b)
 }
 
 // Kept is the value that a form was sent with, or the page's: after a change by somebody else

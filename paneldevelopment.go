@@ -119,7 +119,7 @@ func (f *pageData) Choice(name, label, usual string, values ...string) choiceVie
 type whenView struct{ UTC, Moment, Ago string }
 
 // When shows a moment; nothing for none.
-func (f *pageData) When(at instant) whenView { return whenView{f.UTC(at), f.Moment(at), f.Ago(at)} }
+func (f *format) When(at instant) whenView { return whenView{f.UTC(at), f.Moment(at), f.Ago(at)} }
 
 // AddressNow is where the request comes from; "" if it is not known.
 func (f *pageData) AddressNow() string {

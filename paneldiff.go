@@ -60,7 +60,7 @@ func (f *pageData) Review() *diffView {
 }
 
 // groupsOf are changes by what they are about.
-func (f *pageData) groupsOf(changes []change) (groups []diffGroup) {
+func (f prose) groupsOf(changes []change) (groups []diffGroup) {
 	for _, c := range changes {
 		part, name := cutPath(c.Path)
 		row := diffRow{c.Path, f.nameOf(name), f.changed(c.Path, c.From), f.changed(c.Path, c.To)}
@@ -119,7 +119,7 @@ func cutPath(path string) (part, name string) {
 var diffStep = regexp.MustCompile(`([A-Za-z]+)(?:\[([^\]]*)\])?`)
 
 // titleOf is the name of a thing in a document: "Programa club › Regla martes".
-func (f *pageData) titleOf(part string) string {
+func (f prose) titleOf(part string) string {
 	var steps []string
 	for _, step := range diffStep.FindAllStringSubmatch(part, -1) {
 		steps = append(steps, strings.TrimSpace(f.nameOf(step[1])+" "+step[2]))
@@ -128,7 +128,7 @@ func (f *pageData) titleOf(part string) string {
 }
 
 // nameOf is what people call a member of a document; its own name, where they do not.
-func (f *pageData) nameOf(name string) string {
+func (f prose) nameOf(name string) string {
 	if f.Lang.Has("doc." + name) {
 		return f.T("doc." + name)
 	}
@@ -148,7 +148,7 @@ func (f *pageData) nameOf(name string) string {
 }
 
 // leaf is a value of a document in words; "" if there is none.
-func (f *pageData) leaf(v any) string {
+func (f prose) leaf(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
@@ -159,7 +159,7 @@ func (f *pageData) leaf(v any) string {
 		return f.T("no")
 	case json.Number:
 		if d, err := parseDecimal(v.String()); err == nil {
-			return f.Number(d)
+			return f.format.Number(d)
 		}
 		return v.String()
 	case string:
@@ -173,7 +173,7 @@ func (f *pageData) leaf(v any) string {
 
 // changed is a value that changes in words. A reward that is not active is archived, a webhook
 // is not, and its events may be all.
-func (f *pageData) changed(path string, v any) string {
+func (f prose) changed(path string, v any) string {
 	if text, is := v.(string); is && strings.HasPrefix(path, "webhooks[") {
 		switch {
 		case strings.HasSuffix(path, "].status"):
@@ -186,7 +186,7 @@ func (f *pageData) changed(path string, v any) string {
 }
 
 // wordOf is a word of the document in people's words, or the text itself.
-func (f *pageData) wordOf(text string) string {
+func (f prose) wordOf(text string) string {
 	if name := "word." + text; f.Lang.Has(name) {
 		return f.T(name)
 	}
@@ -247,7 +247,4 @@ func (f *pageData) Stamp(now string) string {
 	return f.Kept(etagField, now)
 }
 
-// Word, WholeOf and PathID are for templates: a word of a document, a number, an id of the path.
-func (f *pageData) Word(r rounding) string    { return string(r) }
-func (f *pageData) WholeOf(n int) string      { return strconv.Itoa(n) }
 func (f *pageData) PathID(name string) string { return f.request.r.PathValue(name) }

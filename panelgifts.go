@@ -15,7 +15,7 @@ func (s saleShape) GivenIn() []saleRedemption {
 
 // Gifts says which vouchers a purchase gave, or what became of those of a return's purchase, and
 // which could not be given.
-func (f *pageData) Gifts(s saleShape) (list []string) {
+func (f prose) Gifts(s saleShape) (list []string) {
 	for _, x := range s.GivenIn() {
 		switch {
 		case s.Type == typeReturn:
@@ -25,7 +25,7 @@ func (f *pageData) Gifts(s saleShape) (list []string) {
 		case *x.ExpiresAt == never:
 			list = append(list, f.T("gift.new", x.RewardName, textOr(x.Code, "")))
 		default:
-			list = append(list, f.T("gift.new.until", x.RewardName, textOr(x.Code, ""), f.Date(*x.ExpiresAt)))
+			list = append(list, f.T("gift.new.until", x.RewardName, textOr(x.Code, ""), f.format.Date(*x.ExpiresAt)))
 		}
 	}
 	for _, p := range append([]saleProgram{s.Programs.Own}, s.Programs.Others...) {
@@ -39,12 +39,12 @@ func (f *pageData) Gifts(s saleShape) (list []string) {
 }
 
 // RuleGave is what a rule gave a sale: points, or a voucher.
-func (f *pageData) RuleGave(r ruleShare) string {
+func (f prose) RuleGave(r ruleShare) string {
 	switch {
 	case r.Reason != nil:
 		return notGiven(f.Lang, *r.Reason)
 	case r.Issued != nil:
 		return f.T("gift.voucher")
 	}
-	return f.Number(r.Points)
+	return f.format.Number(r.Points)
 }

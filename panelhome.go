@@ -31,6 +31,11 @@ type todayView struct {
 	Cut   bool      // the rows are of the newest records only
 }
 
+// CutText says that the rows are of the newest records only.
+func (d todayView) CutText(f *pageData) string {
+	return f.T("work.cut", f.Count(mostRead), f.Count(mostRead))
+}
+
 // homePage is today, and the statistics of the last 30 days. It leads a member who may not see them
 // to what that one is here for.
 func homePage(v *panelRequest) (any, fillFunc) {
@@ -256,17 +261,7 @@ func statisticsCSV(v *panelRequest) (*download, fillFunc) {
 	}
 }
 
-// TodayCut says that not all of the day was looked at.
-func (f *pageData) TodayCut() string { return f.T("work.cut", f.Count(mostRead), f.Count(mostRead)) }
-
-// Groups are the lengths of periods; Programs those that statistics can be of.
-func (f *pageData) Groups() (list []choiceItem) {
-	for _, group := range []string{groupDay, groupWeek, groupMonth} {
-		list = append(list, choiceItem{group, f.T("figure.period." + group)})
-	}
-	return list
-}
-
+// Programs are those that statistics can be of.
 func (f *pageData) Programs() (list []choiceItem) {
 	if len(f.request.cfg.Programs) < 2 {
 		return nil
@@ -277,11 +272,6 @@ func (f *pageData) Programs() (list []choiceItem) {
 	}
 	return list
 }
-
-// TimeNow is the time of day; Named a date of the API in words.
-func (f *pageData) TimeNow() string { return f.Time(f.now) }
-
-func (f *pageData) Named(date string) string { return f.LongDay(dayNamed(date)) }
 
 // A chartView is a chart with the page that it is on.
 type chartView struct {
@@ -349,3 +339,6 @@ func (v *panelRequest) lookouts(t *txn) (all []lookout, err error) {
 	}
 	return all, nil
 }
+
+// Named is a date of the API in words.
+func (f *format) Named(date string) string { return f.LongDay(dayNamed(date)) }

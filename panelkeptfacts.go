@@ -28,9 +28,9 @@ func (f *panelForm) hasBox(name string) bool {
 	})
 }
 
-// KeptFacts are the fields of a form that was kept, by their labels and in words: ids by the names of
+// Facts are the fields of a form that was kept, by their labels and in words: ids by the names of
 // what they are of, for whoever is logged in and not locked out. What people did not see is left out.
-func (f *pageData) KeptFacts(k *keptForm) (facts []control, err error) {
+func (k *keptForm) Facts(f *pageData) (facts []control, err error) {
 	if k.form == nil {
 		return nil, nil
 	}
@@ -61,7 +61,7 @@ func (f *pageData) KeptFacts(k *keptForm) (facts []control, err error) {
 }
 
 // keptFact is a field that people have typed or chosen; without a name if it has no label.
-func (f *pageData) keptFact(form *panelForm, c control) control {
+func (f prose) keptFact(form *panelForm, c control) control {
 	if strings.HasPrefix(c.Name, "_") || trimBlanks(c.Value) == "" {
 		return control{}
 	}

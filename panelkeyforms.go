@@ -352,11 +352,14 @@ type keyFormView struct {
 	Answers *keyAnswers
 }
 
-// KeyForm is the fields of a form with its answers.
-func (f *pageData) KeyForm(a *keyAnswers) keyFormView { return keyFormView{f, a} }
+// Form is the fields of a form with its answers.
+func (a *keyAnswers) Form(f *pageData) keyFormView { return keyFormView{f, a} }
+
+// ScopeRows are the table of permissions.
+func (a *keyAnswers) ScopeRows(f *pageData) []scopeRow { return scopeRows(f, a.Scopes) }
 
 // ExpiryChoice is the question when a key ends.
-func (f *pageData) ExpiryChoice(a *keyAnswers) choiceView {
+func (a *keyAnswers) ExpiryChoice(f *pageData) choiceView {
 	var answers []string
 	if a.Kept {
 		answers = append(answers, expiresKept)

@@ -11,9 +11,6 @@ import (
 // The last requests of the organization's keys (exchange.go), and how to mend what was
 // refused.
 
-// statusClasses are the classes of statuses that the list can be narrowed to.
-var statusClasses = []string{"2xx", "3xx", "4xx", "5xx"}
-
 // requestsOnPage is how many requests a page of the list has.
 const requestsOnPage = 50
 
@@ -148,20 +145,12 @@ func (w *requestsView) Filtered() bool { return w.Key+w.Class+w.Code+w.ID != "" 
 
 // What templates ask for.
 
-// Classes, LoggedKeys and LoggedCodes are what the list can be narrowed to.
-func (f *pageData) Classes() []choiceItem {
-	list := []choiceItem{{"", f.T("all")}}
-	for _, c := range statusClasses {
-		list = append(list, choiceItem{c, f.T("class." + c)})
-	}
-	return list
-}
-
-func (f *pageData) LoggedKeys(w *requestsView) []choiceItem {
+// KeyChoices and CodeChoices are what the list can be narrowed to.
+func (w *requestsView) KeyChoices(f *pageData) []choiceItem {
 	return append([]choiceItem{{"", f.T("all.f")}}, w.Keys...)
 }
 
-func (f *pageData) LoggedCodes(w *requestsView) []choiceItem {
+func (w *requestsView) CodeChoices(f *pageData) []choiceItem {
 	list := []choiceItem{{"", f.T("all")}}
 	for _, code := range w.Codes {
 		list = append(list, choiceItem{code, code})
@@ -170,28 +159,19 @@ func (f *pageData) LoggedCodes(w *requestsView) []choiceItem {
 }
 
 // Mend says how to mend what caused an error.
-func (f *pageData) Mend(code string) string {
+func (f prose) Mend(code string) string {
 	if name := "mend." + code; f.Lang.Has(name) {
 		return f.T(name)
 	}
 	return ""
 }
 
-// Millis writes how long a request took, to a tenth of a millisecond.
-func (f *pageData) Millis(d decimal) string {
-	const tenth = decimalOne / 10
-	return f.Number((d + tenth/2) / tenth * tenth)
-}
-
-// IsToday reports whether a moment is of the organization's day.
-func (f *pageData) IsToday(at instant) bool { return dayOf(at, f.zone) == dayOf(f.now, f.zone) }
-
-// StatusClass is the class of the tag of a status.
-func (f *pageData) StatusClass(status uint16) string {
+// Class is the class of the tag of its status.
+func (r requestRow) Class() string {
 	switch {
-	case status >= 500:
+	case r.Status >= 500:
 		return "bad"
-	case status >= 400:
+	case r.Status >= 400:
 		return "warn"
 	}
 	return ""

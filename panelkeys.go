@@ -54,6 +54,9 @@ func (k *apiKey) state(now instant) keyState {
 // live reports whether such a key is taken.
 func (s keyState) live() bool { return s == keyActive || s == keyExpiring }
 
+// Path is the page of the key.
+func (k listedKey) Path() string { return keysPath + "/" + k.ID.String() }
+
 // A keyRow is a key with what the list shows of it.
 type keyRow struct {
 	listedKey
@@ -267,8 +270,8 @@ type scopeCell struct {
 	Routes                    []string // in short: without the path that all have, and the names of ids
 }
 
-// ScopeRows are the rows of the table of permissions, with those checked that are granted.
-func (f *pageData) ScopeRows(granted []string) (list []scopeRow) {
+// scopeRows are the rows of the table of permissions, with those checked that are granted.
+func scopeRows(f *pageData, granted []string) (list []scopeRow) {
 	for _, scope := range scopes {
 		resource := resourceOf(scope)
 		i := slices.IndexFunc(list, func(r scopeRow) bool { return r.Resource == f.T("resource."+resource) })
@@ -294,7 +297,7 @@ func (f *pageData) ScopeRows(granted []string) (list []scopeRow) {
 }
 
 // AccessText says in a few words what scopes open.
-func (f *pageData) AccessText(granted []string) string {
+func (f prose) AccessText(granted []string) string {
 	if len(granted) == 0 {
 		return f.T("access.all")
 	}
@@ -313,7 +316,7 @@ func (f *pageData) AccessText(granted []string) string {
 	}
 	const most = 3
 	if len(names) > most {
-		return f.T("access.more", strings.Join(names[:most-1], ", "), f.Int(len(names)-most+1))
+		return f.T("access.more", strings.Join(names[:most-1], ", "), f.format.Int(len(names)-most+1))
 	}
 	return strings.Join(names, ", ")
 }
@@ -325,7 +328,7 @@ type meterView struct {
 }
 
 // Meters are the limits of a key that are counted, as of now.
-func (f *pageData) Meters(k keyRow) (list []meterView) {
+func (k keyRow) Meters(f *pageData) (list []meterView) {
 	for _, m := range []struct {
 		limit *int
 		used  uint64
@@ -340,8 +343,8 @@ func (f *pageData) Meters(k keyRow) (list []meterView) {
 }
 
 // GrantedRows are the rows of the table of permissions that have one of those granted.
-func (f *pageData) GrantedRows(granted []string) []scopeRow {
-	rows := f.ScopeRows(granted)
+func (k *keyView) GrantedRows(f *pageData) []scopeRow {
+	rows := scopeRows(f, k.Scopes)
 	for i := range rows {
 		for _, cell := range []**scopeCell{&rows[i].Read, &rows[i].Write} {
 			if *cell != nil && !(*cell).Checked {
@@ -360,7 +363,7 @@ func (f *pageData) Confirm(name string) control {
 }
 
 // Maker is who made a key, in as few words as there are.
-func (f *pageData) Maker(by *createdBy) string {
+func (f prose) Maker(by *createdBy) string {
 	switch {
 	case by.Name != nil:
 		return *by.Name
@@ -370,11 +373,8 @@ func (f *pageData) Maker(by *createdBy) string {
 	return f.Who(by)
 }
 
-// KeyPath is the page of a key.
-func (f *pageData) KeyPath(k id) string { return keysPath + "/" + k.String() }
-
 // StateTag is a state as a word, and the class of its tag; an active key needs none.
-func (f *pageData) StateTag(k keyRow) (tag struct{ Class, Text string }) {
+func (k keyRow) StateTag(f *pageData) (tag struct{ Class, Text string }) {
 	switch k.State {
 	case keyExpiring:
 		tag.Class, tag.Text = "warn", f.T("key.state.expiring", f.Ago(k.ExpiresAt))

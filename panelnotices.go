@@ -194,12 +194,12 @@ func (f *pageData) MarketingChoice(now *bool) control {
 }
 
 // MarketingWords says whether a customer wants notices, and since when.
-func (f *pageData) MarketingWords(c *customerDetail) string {
+func (f prose) MarketingWords(c *customerDetail) string {
 	switch {
 	case c.Marketing == nil:
 		return f.T("notices.unknown")
 	case *c.Marketing:
-		return f.T("notices.yes", f.Date(c.MarketingAt))
+		return f.T("notices.yes", f.format.Date(c.MarketingAt))
 	}
-	return f.T("notices.no", f.Date(c.MarketingAt))
+	return f.T("notices.no", f.format.Date(c.MarketingAt))
 }

@@ -422,6 +422,14 @@ type usersView struct {
 	After string // the e-mail that the next page begins behind; "" without one
 }
 
+// Next is the next page; "" without one.
+func (w *usersView) Next() string {
+	if w.After == "" {
+		return ""
+	}
+	return withQuery(operatorPath+"/usuarios", []pair{{"after", w.After}})
+}
+
 // A userRow is a user with the organizations that it is in.
 type userRow struct {
 	*user
@@ -508,27 +516,43 @@ func (f *pageData) OperatorTabs() (tabs []tabItem) {
 	return tabs
 }
 
-// Bytes writes a length: "41.2 MB".
-func (f *pageData) Bytes(n int64) string {
-	units, unit, size := []string{"B", "kB", "MB", "GB", "TB"}, 0, float64(n)
-	for size >= 999.5 && unit < len(units)-1 {
-		size /= 1000
-		unit++
+// Late says how late something is, by the name of its texts.
+func (f prose) Late(name string, seconds float64) string {
+	if seconds < 1 {
+		return f.T(name + ".fine")
 	}
-	tenths := math.Round(size * 10)
-	if size >= 100 || unit == 0 {
-		tenths = math.Round(size) * 10
-	}
-	return f.Number(decimal(tenths)*decimalOne/10) + nbsp + units[unit]
+	return f.T(name+".lag", f.format.Span(seconds))
 }
 
-// FreeBytes is Bytes of what only counts up.
-func (f *pageData) FreeBytes(n uint64) string { return f.Bytes(int64(min(n, math.MaxInt64))) }
+// Words says where the request seems to come from.
+func (s sourceView) Words(f *pageData) string {
+	if s.Text == "source.direct" {
+		return f.T(s.Text, s.Source)
+	}
+	return f.T(s.Text, s.Source, s.Peer)
+}
+
+// Clock is the moment of the page.
+func (f *pageData) Clock() instant { return f.now }
+
+// Step says how far a verification has come.
+func (p *verifyProgress) Step(f *pageData) string {
+	if p.organizations.Load() == 0 {
+		return f.T("verify.file")
+	}
+	return f.T("verify.step", f.Count(p.organization.Load()), f.Count(p.organizations.Load()), f.Count(p.checked.Load()), f.Count(p.customers.Load()))
+}
+
+// Done and All are a verification's progress among its organizations' customers.
+func (p *verifyProgress) Done() uint64 {
+	return min(p.checked.Load(), p.customers.Load())
+}
+func (p *verifyProgress) All() uint64 { return max(p.customers.Load(), 1) }
 
 // Span writes how long something took or takes: "3 d 4 h". What is not known is a dash.
-func (f *pageData) Span(seconds float64) string {
+func (f *format) Span(seconds float64) string {
 	if math.IsNaN(seconds) {
-		return f.T("none")
+		return tr(allTexts().In(f.language), "none")
 	}
 	n := int64(seconds)
 	for _, u := range []struct {
@@ -551,57 +575,5 @@ func (f *pageData) Span(seconds float64) string {
 	return fmt.Sprintf("%d%ss", n, nbsp)
 }
 
-// Late says how late something is, by the name of its texts.
-func (f *pageData) Late(name string, seconds float64) string {
-	if seconds < 1 {
-		return f.T(name + ".fine")
-	}
-	return f.T(name+".lag", f.Span(seconds))
-}
-
-// SourceText says where the request seems to come from.
-func (f *pageData) SourceText(s sourceView) string {
-	if s.Text == "source.direct" {
-		return f.T(s.Text, s.Source)
-	}
-	return f.T(s.Text, s.Source, s.Peer)
-}
-
-// Clock is the moment of the page.
-func (f *pageData) Clock() instant { return f.now }
-
-// BaseName is a file's name without its directory.
-func (f *pageData) BaseName(path string) string { return filepath.Base(path) }
-
-// UsersAfter is the page of the users behind an e-mail.
-func (f *pageData) UsersAfter(email string) string {
-	return withQuery(operatorPath+"/usuarios", []pair{{"after", email}})
-}
-
 // Took is how long a task took.
-func (f *pageData) Took(began, ended instant) string { return f.Span(ended.sub(began).Seconds()) }
-
-// PercentOf writes a part of a whole.
-func (f *pageData) PercentOf(part, whole uint64) string {
-	if whole == 0 {
-		return ""
-	}
-	return f.Percent(decimal(float64(part) / float64(whole) * decimalOne))
-}
-
-// VerifyStep says how far a verification has come.
-func (f *pageData) VerifyStep(p *verifyProgress) string {
-	if p.organizations.Load() == 0 {
-		return f.T("verify.file")
-	}
-	return f.T("verify.step", f.Count(p.organization.Load()), f.Count(p.organizations.Load()), f.Count(p.checked.Load()), f.Count(p.customers.Load()))
-}
-
-// VerifyDone and VerifyAll are a verification's progress among its organizations' customers.
-func (f *pageData) VerifyDone(p *verifyProgress) uint64 {
-	return min(p.checked.Load(), p.customers.Load())
-}
-func (f *pageData) VerifyAll(p *verifyProgress) uint64 { return max(p.customers.Load(), 1) }
-
-// Digest is a hash, in hexadecimal.
-func (f *pageData) Digest(h ledgerHash) string { return fmt.Sprintf("%x", h) }
+func (f *format) Took(began, ended instant) string { return f.Span(ended.sub(began).Seconds()) }

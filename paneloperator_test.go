@@ -171,7 +171,8 @@ func TestOperatorBackup(t *testing.T) {
 	}
 	info, err := os.Stat(files[0])
 	s.panelShop.shop.ok(err)
-	f := &pageData{format: &format{country: "MX", zone: time.UTC}, Lang: speaking("es")}
+	said := prose{&format{country: "MX", zone: time.UTC}, speaking("es")}
+	f := &pageData{format: said.format, prose: said}
 	body := s.main(backupsPath)
 	for _, text := range []string{filepath.Base(files[0]), f.Bytes(info.Size()), "Copia hecha y comprobada"} {
 		if !strings.Contains(body, text) {
@@ -333,7 +334,8 @@ func TestUsersAfter(t *testing.T) {
 // TestSizes writes lengths and spans of time for people.
 func TestSizes(t *testing.T) {
 	t.Parallel()
-	f := &pageData{format: &format{country: "MX", zone: time.UTC}, Lang: speaking("es")}
+	said := prose{&format{country: "MX", zone: time.UTC}, speaking("es")}
+	f := &pageData{format: said.format, prose: said}
 	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1 kB", 1549: "1.5 kB", 99_960: "100 kB", 999_499: "999 kB", 999_500: "1 MB", 41_230_000: "41.2 MB", 2_500_000_000: "2.5 GB"} {
 		if got := strings.ReplaceAll(f.Bytes(n), nbsp, " "); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)

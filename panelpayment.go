@@ -67,8 +67,8 @@ func (f *pageData) PayBox() boxView {
 	return boxView{ID: controlID(payMember.name), Name: payMember.name, Value: "max", Label: f.T("payment.use"), Checked: f.checked(payMember.name, false)}
 }
 
-// PayUpTo says how many points there are to pay with, and what they are worth.
-func (f *pageData) PayUpTo(o payOffer, unit currencyName) string {
+// UpTo says how many points there are to pay with, and what they are worth.
+func (o payOffer) UpTo(f *pageData, unit currencyName) string {
 	return f.T("payment.upto", f.Points(o.Points, unit), f.MoneyWithCode(o.Amount))
 }
 
@@ -108,7 +108,7 @@ func (f *pageData) PaidBack(s saleShape, now bool) string {
 }
 
 // MovementName says what moved points. Neither a payment nor a capture is a redemption of a reward.
-func (f *pageData) MovementName(m movementShape) string {
+func (f prose) MovementName(m movementShape) string {
 	name := "category." + m.Category
 	if paid := name + ".paid"; m.TransactionID != nil && f.Lang.Has(paid) {
 		name = paid

@@ -237,12 +237,12 @@ func (v *panelRequest) showWork(t *txn, view *personView, own *work) (err error)
 	return err
 }
 
-// PersonCut says that not all of the time was looked at.
-func (f *pageData) PersonCut(v *personView) string {
+// CutText says that not all of the time was looked at.
+func (v *personView) CutText(f *pageData) string {
 	return f.T("person.cut", f.Count(mostRead), f.Count(mostRead), f.LongDay(dayOf(v.From, f.zone)))
 }
 
 // OfAll is how many of a customer's sales somebody registered.
-func (f *pageData) OfAll(r regularRow) string {
+func (r regularRow) OfAll(f *pageData) string {
 	return f.T("figure.of", f.Int(r.Sales), f.Int(r.All))
 }

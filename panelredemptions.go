@@ -109,28 +109,9 @@ func redemptionPage(v *panelRequest) (any, fillFunc) {
 	}
 }
 
-// RedemptionStatuses are the choices of a redemption's status.
-func (f *pageData) RedemptionStatuses() []choiceItem {
-	items := []choiceItem{{"", f.T("all")}}
-	for _, s := range redemptionStatuses {
-		items = append(items, choiceItem{s, f.T("redemption." + s)})
-	}
-	return items
-}
-
-// StatusTag is the class of a redemption's status.
-func (f *pageData) StatusTag(status string) string {
-	switch status {
-	case redemptionIssued:
-		return "tag good"
-	case redemptionCancelled, redemptionExpired:
-		return "tag warn"
-	}
-	return "tag"
-}
-
 // EffectWords say what a till takes off.
-func (f *pageData) EffectWords(e *effect) string {
+func (w *redemptionView) EffectWords(f *pageData) string {
+	e := w.Redemption.Effect
 	switch {
 	case e == nil:
 		return f.T("none")
@@ -142,5 +123,13 @@ func (f *pageData) EffectWords(e *effect) string {
 	return e.SKU
 }
 
-// Join lists names.
-func (f *pageData) Join(names []string) string { return strings.Join(names, ", ") }
+// Tag is the class of the redemption's status.
+func (x redemptionShape) Tag() string {
+	switch x.Status {
+	case redemptionIssued:
+		return "tag good"
+	case redemptionCancelled, redemptionExpired:
+		return "tag warn"
+	}
+	return "tag"
+}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,7 +33,7 @@ var theTemplates = sync.OnceValue(parseTemplates)
 
 // parseTemplates parses all pages. It panics on a fault in one; tests parse them.
 func parseTemplates() templates {
-	layout := template.Must(template.ParseFS(panelTemplates, "panel/layout.html", "panel/parts*.html"))
+	layout := template.Must(template.New("").Funcs(templateFuncs).ParseFS(panelTemplates, "panel/layout.html", "panel/parts*.html"))
 	files, err := panelTemplates.ReadDir("panel")
 	if err != nil {
 		panic(err)
@@ -48,14 +49,62 @@ func parseTemplates() templates {
 	return all
 }
 
+// templateFuncs are what templates say of a value alone, whatever the page.
+var templateFuncs = template.FuncMap{
+	"appLink": func(link string) template.URL { return template.URL(link) }, // templates refuse its scheme otherwise
+	"base":    filepath.Base,
+	"join":    func(names []string) string { return strings.Join(names, ", ") },
+	"lines":   func(texts []string) string { return strings.Join(texts, "\n") },
+	"orNone":  func(n int) string { return intText(wholeOrNull(n)) },
+	"text":    func(s *string) string { return textOr(s, "") },
+	"whole":   intText,
+}
+
+// intText is a number of a document for a control; "" if it is missing.
+func intText(n *int) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.Itoa(*n)
+}
+
+// A prose says things as a page does: texts in its language, figures and moments as format has
+// them. Templates call its methods.
+type prose struct {
+	format *format
+	Lang   texts.Language
+}
+
 // pageData is what the layout shows around a view, with the methods that templates call.
 type pageData struct {
 	*format
+	prose
 	request *panelRequest
-	Lang    texts.Language
+	Org     orgView
+	User    *user  // who is logged in; nil: nobody
 	name    string // of the template
 	View    any
 	nav     navigation
+}
+
+// An orgView is the organization in use, or sello itself.
+type orgView struct {
+	Name, Slug string
+	Brand      string // the path of its colours; "": it has none
+}
+
+func newOrgView(cfg *config) orgView {
+	if cfg == nil {
+		return orgView{Name: "sello"}
+	}
+	o := &cfg.Organization
+	return orgView{o.Name, o.Slug, brandPath(o.Profile.PrimaryColor)}
+}
+
+// Mark is the initial that stands for the organization's logo, which would come from elsewhere.
+func (o orgView) Mark() string {
+	r, _ := utf8.DecodeRuneInString(o.Name)
+	return strings.ToUpper(string(r))
 }
 
 // A publicView is a long page without secrets and without text that a request chose.
@@ -65,7 +114,11 @@ type publicView interface{ public() }
 func (v *panelRequest) render(name string, view any) error {
 	var b bytes.Buffer
 	b.Grow(16 << 10) // most pages have less
-	f := &pageData{format: v.format(), request: v, Lang: v.lang, name: name, View: view, nav: v.navigation()}
+	said := prose{v.format(), v.lang}
+	f := &pageData{format: said.format, prose: said, request: v, Org: newOrgView(v.cfg), name: name, View: view, nav: v.navigation()}
+	if v.member != nil {
+		f.User = v.member.user
+	}
 	if err := theTemplates()[name].ExecuteTemplate(&b, "layout", f); err != nil {
 		return fmt.Errorf("template %s: %w", name, err)
 	}
@@ -181,15 +234,33 @@ func (v *panelRequest) showAgain() error {
 	return v.render(v.page.template, view)
 }
 
-func (v errorView) title(f *pageData) string { return f.ErrorTitle(v.Error) }
+func (v errorView) title(f *pageData) string { return v.Title(f) }
+
+// Title and Text say what is wrong.
+func (v errorView) Title(f *pageData) string {
+	if name := fmt.Sprint("error.status.", f.request.status); f.Lang.Has(name) {
+		return f.T(name)
+	}
+	return f.T("error.summary")
+}
+
+func (v errorView) Text(f *pageData) string { return faultText(f.Lang, f.format, v.Error) }
+
+// RequestID is what the log has of a request that failed; "" where that says nothing.
+func (v errorView) RequestID(f *pageData) string {
+	if v.Error.code.status < http.StatusInternalServerError {
+		return ""
+	}
+	return f.request.requestID[0]
+}
 
 // Methods that templates call.
 
 // T is a text of the panel in the page's language.
-func (f *pageData) T(name string, args ...any) string { return tr(f.Lang, name, args...) }
+func (f prose) T(name string, args ...any) string { return tr(f.Lang, name, args...) }
 
 // Counted is a text with a number of things.
-func (f *pageData) Counted(name, n string, others ...any) string {
+func (f prose) Counted(name, n string, others ...any) string {
 	return counted(f.Lang, name, n, others...)
 }
 
@@ -207,53 +278,14 @@ func (f *pageData) May(p string) bool { return f.request.may(permission(p)) }
 // Member reports whether somebody is logged in.
 func (f *pageData) Member() bool { return f.request.member != nil && !f.request.member.locked }
 
-// UserName, Email and RoleName say who is logged in.
-func (f *pageData) UserName() string { return f.request.member.user.Name }
-func (f *pageData) Email() string    { return f.request.member.user.Email }
+// RoleName is what the member is here.
 func (f *pageData) RoleName() string { return f.T("role." + string(f.request.member.role)) }
 
 // Shops are the member's organizations, if they are several.
 func (f *pageData) Shops() []shopItem { return f.request.shops }
 
-// OrgName and Slug are of the organization in use; "" without one.
-func (f *pageData) OrgName() string {
-	if f.request.cfg == nil {
-		return "sello"
-	}
-	return f.request.cfg.Organization.Name
-}
-
-func (f *pageData) Slug() string {
-	if f.request.cfg == nil {
-		return ""
-	}
-	return f.request.cfg.Organization.Slug
-}
-
-// Mark is the initial that stands for the organization's logo, which would come from elsewhere.
-func (f *pageData) Mark() string {
-	r, _ := utf8.DecodeRuneInString(f.OrgName())
-	return strings.ToUpper(string(r))
-}
-
-// Asset is the path of panel.css or another file of the panel; Brand that of the organization's
-// colours.
+// Asset is the path of panel.css or another file of the panel.
 func (f *pageData) Asset(name string) string { return f.request.panel.assets.path(name) }
-
-func (f *pageData) Brand() string {
-	if f.request.cfg == nil {
-		return ""
-	}
-	return brandPath(f.request.cfg.Organization.Profile.PrimaryColor)
-}
-
-// Theme is the member's choice: "light", "dark", or "" for the system's.
-func (f *pageData) Theme() string {
-	if f.request.member == nil {
-		return ""
-	}
-	return f.request.member.user.Theme
-}
 
 // Plain reports whether the panel is served without TLS beyond this machine.
 func (f *pageData) Plain() bool { return f.request.panel.address.isPlain() }
@@ -409,7 +441,7 @@ func (f *pageData) Links() (template.HTML, error) {
 // it is in none.
 func (f *pageData) Here() string {
 	if f.nav.current < 0 {
-		return f.OrgName()
+		return f.Org.Name
 	}
 	return f.T(f.request.panel.places[f.nav.current].text)
 }
@@ -421,32 +453,11 @@ func (f *pageData) AmountField(name, label string, value ...string) control {
 	return c
 }
 
-// Int is a number of things; not below zero.
-func (f *pageData) Int(n int) string { return f.Count(uint64(max(n, 0))) }
-
 // Typed reports whether something was typed into a field, or into a list.
 func (f *pageData) Typed(field string) bool {
 	return slices.ContainsFunc(f.request.posted, func(p pair) bool {
 		return (p.name == field || strings.HasPrefix(p.name, field+"[")) && p.value != ""
 	})
-}
-
-// ErrorTitle and the others are what the page of an error shows.
-func (f *pageData) ErrorTitle(e *apiError) string {
-	if name := fmt.Sprint("error.status.", f.request.status); f.Lang.Has(name) {
-		return f.T(name)
-	}
-	return f.T("error.summary")
-}
-
-func (f *pageData) ErrorText(e *apiError) string { return faultText(f.Lang, f.format, e) }
-
-// ErrorRequest is the id that the log has of a request that failed; "" where that says nothing.
-func (f *pageData) ErrorRequest(e *apiError) string {
-	if e.code.status < http.StatusInternalServerError {
-		return ""
-	}
-	return f.request.requestID[0]
 }
 
 // Self is the path of the request, and Posted the fields that came with it.
@@ -484,7 +495,7 @@ func (f *pageData) File(address, text string) (fileButton, error) {
 }
 
 // Who is who made a record, in words.
-func (f *pageData) Who(by *createdBy) string {
+func (f prose) Who(by *createdBy) string {
 	if by == nil {
 		return ""
 	}

@@ -166,35 +166,13 @@ func (f *pageData) Boxes(name string, items []choiceItem, values []string) (boxe
 	return boxes
 }
 
-// Whole is a number of a document for a control; "" if it is missing.
-func (f *pageData) Whole(n *int) string {
-	if n == nil {
-		return ""
-	}
-	return strconv.Itoa(*n)
-}
+// Times says how often.
+func (f prose) Times(n uint64) string { return f.Counted("rewards.times", f.format.Count(n)) }
 
-// Times says how often; LeftWords how many are left.
-func (f *pageData) Times(n uint64) string { return f.Counted("rewards.times", f.Count(n)) }
-
-func (f *pageData) LeftWords(n *int) string {
-	if n == nil {
+// LeftWords says how many are left.
+func (v *rewardView) LeftWords(f *pageData) string {
+	if v.Left == nil {
 		return f.T("rewards.unlimited")
 	}
-	return f.Counted("rewards.leave", f.Whole(n))
-}
-
-// OrNone is a number for a control; "" for 0, which stands for none.
-func (f *pageData) OrNone(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.Itoa(n)
-}
-
-func (f *pageData) CostOf(d decimal) string {
-	if d == 0 {
-		return ""
-	}
-	return f.Number(d)
+	return f.Counted("rewards.leave", intText(v.Left))
 }

@@ -104,17 +104,6 @@ func labelLines(text string) iter.Seq[label] {
 	}
 }
 
-// LabelLines are the labels that a rule asks for, as labelLines reads them.
-func (f *pageData) LabelLines(asked map[string][]string) string {
-	var rows []string
-	for _, name := range slices.Sorted(maps.Keys(asked)) {
-		for _, value := range asked[name] {
-			rows = append(rows, name+labelMark+value)
-		}
-	}
-	return f.Lines(rows)
-}
-
 // tierRows are the rows of tiers; null, if all are blank.
 func tierRows(v *panelRequest, name string) string {
 	rows := v.list(formMember{name: name, of: []formMember{{name: "name"}, {name: "threshold", kind: amountMember}, {name: "multiplier", kind: amountMember}}})
@@ -286,6 +275,9 @@ type ruleView struct {
 // ruleEffects are the effects that a new rule can have.
 var ruleEffects = []string{"per", "perItem", "points", "multiplier", "reward", "Signup", "Birthday", "Tier"}
 
+// Effects are those that can be chosen.
+func (v *ruleView) Effects() []string { return ruleEffects }
+
 func (v *ruleView) title(f *pageData) string {
 	if v.New {
 		return f.T("title.rule.new")
@@ -380,48 +372,43 @@ func (v *ruleView) chooseCategory(lang texts.Language) {
 	}
 }
 
-// Effects are the effects that a new rule can have.
-func (f *pageData) Effects() []string { return ruleEffects }
-
 // PerAmount and PerPoints are the figures of a `per` rule for its controls.
-func (f *pageData) PerAmount(r rule) string {
-	if r.Per == nil {
+func (v *ruleView) PerAmount(f *pageData) string {
+	if v.Rule.Per == nil {
 		return ""
 	}
-	return f.Number(r.Per.Amount)
+	return f.Number(v.Rule.Per.Amount)
 }
 
-func (f *pageData) PerPoints(r rule) string {
-	if r.Per == nil {
+func (v *ruleView) PerPoints(f *pageData) string {
+	if v.Rule.Per == nil {
 		return ""
 	}
-	return f.Number(r.Per.Points)
+	return f.Number(v.Rule.Per.Points)
 }
 
 // HourFrom and HourTo are the hours of a rule for its controls.
-func (f *pageData) HourFrom(r rule) string {
-	if r.Hours == nil {
+func (v *ruleView) HourFrom() string {
+	if v.Rule.Hours == nil {
 		return ""
 	}
-	return r.Hours.From
+	return v.Rule.Hours.From
 }
 
-func (f *pageData) HourTo(r rule) string {
-	if r.Hours == nil {
+func (v *ruleView) HourTo() string {
+	if v.Rule.Hours == nil {
 		return ""
 	}
-	return r.Hours.To
+	return v.Rule.Hours.To
 }
-
-// Lines are texts for a control with one on each line.
-func (f *pageData) Lines(texts []string) string { return strings.Join(texts, "\n") }
 
 // A tierControls is a row of the form of tiers.
 type tierControls struct{ Name, Threshold, Multiplier control }
 
 // TierRows are the tiers of a program and two rows for more.
-func (f *pageData) TierRows(tiers []tier) (rows []tierControls) {
+func (v *programEditView) TierRows(f *pageData) (rows []tierControls) {
 	const more = 2
+	tiers := v.Program.Tiers
 	for i := range len(tiers) + more {
 		var row tier
 		threshold := ""
@@ -434,4 +421,15 @@ func (f *pageData) TierRows(tiers []tier) (rows []tierControls) {
 			f.Field(at+"threshold", "program.tiers.threshold", "decimal", threshold), f.Field(at+"multiplier", "program.tiers.multiplier", "decimal", f.Decimal(row.Multiplier))})
 	}
 	return rows
+}
+
+// LabelText are the labels that the rule asks for, as labelLines reads them.
+func (v *ruleView) LabelText() string {
+	asked, rows := v.Rule.Labels, []string(nil)
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		for _, value := range asked[name] {
+			rows = append(rows, name+labelMark+value)
+		}
+	}
+	return strings.Join(rows, "\n")
 }

@@ -260,11 +260,11 @@ func (f *pageData) SaleTable(list []saleRow, customer bool) saleTableView {
 }
 
 // ShareWords is an amount of each program's points, with its currency.
-func (f *pageData) ShareWords(list []saleShareView, of func(*saleShareView) decimal) string {
+func (f prose) ShareWords(list []saleShareView, of func(*saleShareView) decimal) string {
 	var words []string
 	for i := range list {
 		if n := of(&list[i]); n != 0 || i == 0 {
-			words = append(words, f.Points(n, list[i].Currency))
+			words = append(words, f.format.Points(n, list[i].Currency))
 		}
 	}
 	return strings.Join(words, ", ")
@@ -272,11 +272,11 @@ func (f *pageData) ShareWords(list []saleShareView, of func(*saleShareView) deci
 
 // Reversed and Gone are what a return takes back, and what is not there any more; Gone is ""
 // if all is.
-func (f *pageData) Reversed(list []saleShareView) string {
+func (f prose) Reversed(list []saleShareView) string {
 	return f.ShareWords(list, func(s *saleShareView) decimal { return s.PointsReversed })
 }
 
-func (f *pageData) Gone(list []saleShareView) string {
+func (f prose) Gone(list []saleShareView) string {
 	if !slices.ContainsFunc(list, func(s saleShareView) bool { return s.PointsShortfall != 0 }) {
 		return ""
 	}
@@ -294,9 +294,9 @@ func (f *pageData) RestoreBox(list []saleRedemption) boxView {
 	return boxView{ID: controlID(name), Name: name, Value: "1", Label: f.T("return.vouchers"), Checked: f.checked(name, false), Hint: f.T("return.vouchers.hint", strings.Join(names, ", "))}
 }
 
-// SaleCount says how many sales there are with the page's filter. Of sales by who made them that
+// Count says how many sales there are with the page's filter. Of sales by who made them that
 // is known only where one page has them all.
-func (f *pageData) SaleCount(v *salesView) string {
+func (v *salesView) Count(f *pageData) string {
 	switch {
 	case v.Scan != nil && !v.Scan.whole():
 		return f.T("sales.by.some")
@@ -308,8 +308,8 @@ func (f *pageData) SaleCount(v *salesView) string {
 	return f.T("list.all", f.Count(v.Total))
 }
 
-// SalePager leads to the pages beside this one.
-func (f *pageData) SalePager(v *salesView) pagerText {
+// PagerText leads to the pages beside this one.
+func (v *salesView) PagerText(f *pageData) pagerText {
 	if v.Scan == nil {
 		return f.Pager(v.Pager)
 	}
@@ -329,8 +329,8 @@ func (f *pageData) SalePager(v *salesView) pagerText {
 	return p
 }
 
-// SalesNone says why the page has no sale.
-func (f *pageData) SalesNone(v *salesView) string {
+// None says why the page has no sale.
+func (v *salesView) None(f *pageData) string {
 	switch {
 	case v.Scan != nil && v.Scan.cut:
 		return f.T("sales.by.none")
@@ -343,9 +343,4 @@ func (f *pageData) SalesNone(v *salesView) string {
 		return f.T("sales.empty")
 	}
 	return f.T("sales.none")
-}
-
-// SaleTypes are the choices of a sale's type.
-func (f *pageData) SaleTypes() []choiceItem {
-	return []choiceItem{{"", f.T("all")}, {typePurchase, f.T("sale." + typePurchase)}, {typeReturn, f.T("sale." + typeReturn)}}
 }

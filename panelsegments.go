@@ -220,26 +220,26 @@ var segmentFieldNames = []string{"totalSpent", "transactionsCount", "lastTransac
 
 // ComparisonRows are the comparisons and two rows for more. The balances in programs can be
 // compared where there are several.
-func (f *pageData) ComparisonRows(list []segmentRule, programs []*program) (rows []comparisonControls) {
+func (v *segmentView) ComparisonRows(f *pageData) (rows []comparisonControls) {
 	const more = 2
 	fields, ops := []choiceItem{{"", f.T("segment.field.none")}}, []choiceItem{}
 	for _, name := range segmentFieldNames {
 		fields = append(fields, choiceItem{name, f.T("segment.field." + name)})
 	}
-	for _, p := range programs {
-		if len(programs) > 1 {
+	for _, p := range v.Programs {
+		if len(v.Programs) > 1 {
 			fields = append(fields, choiceItem{pointsField + p.Key, f.T("segment.field.points", p.Name)})
 		}
 	}
 	for _, op := range []string{">=", "<=", ">", "<", "=", "!="} {
 		ops = append(ops, choiceItem{op, f.T("segment.op." + op)})
 	}
-	for i := range len(list) + more {
+	for i := range len(v.Comparisons) + more {
 		var r segmentRule
-		if i < len(list) {
-			r = list[i]
+		if i < len(v.Comparisons) {
+			r = v.Comparisons[i]
 		}
-		op, value, field := r.Op, f.valueOf(&r), r.Field
+		op, value, field := r.Op, r.valueText(f), r.Field
 		attribute, is := strings.CutPrefix(r.Field, attributeField)
 		if is {
 			field = attributeChoice
@@ -258,8 +258,8 @@ func (f *pageData) ComparisonRows(list []segmentRule, programs []*program) (rows
 	return rows
 }
 
-// valueOf is the value of a comparison for its control.
-func (f *pageData) valueOf(r *segmentRule) string {
+// valueText is the value of a comparison for its control.
+func (r *segmentRule) valueText(f *pageData) string {
 	var d decimal
 	var text string
 	switch about, _ := segmentFieldOf(r.Field); {
@@ -271,9 +271,4 @@ func (f *pageData) valueOf(r *segmentRule) string {
 		return text
 	}
 	return ""
-}
-
-// Joins are the ways of joining comparisons.
-func (f *pageData) Joins() []choiceItem {
-	return []choiceItem{{"all", f.T("segment.all")}, {"any", f.T("segment.any")}}
 }

@@ -200,6 +200,18 @@ func withChoice(items []choiceItem, value string) []choiceItem {
 // A choiceItem is what a select offers.
 type choiceItem struct{ Value, Text string }
 
+// Choices are values with their texts, whose names begin alike. The first choice is none of them
+// if there is a text for that.
+func (f prose) Choices(none, texts string, values ...string) (list []choiceItem) {
+	if none != "" {
+		list = append(list, choiceItem{"", f.T(none)})
+	}
+	for _, value := range values {
+		list = append(list, choiceItem{value, f.T(texts + value)})
+	}
+	return list
+}
+
 // Select is the control of a choice, with what was typed or the given value.
 func (f *pageData) Select(name, label, value string, items []choiceItem) control {
 	c := f.Field(name, label, "select", value)
@@ -218,7 +230,7 @@ type filterView struct {
 }
 
 // Filters are the controls that narrow a list, but for those with nothing to choose among.
-func (f *pageData) Filters(fields ...control) filterView {
+func (f prose) Filters(fields ...control) filterView {
 	fields = slices.DeleteFunc(fields, func(c control) bool { return c.Kind == "select" && len(c.Options) == 0 })
 	view := filterView{Name: f.T("filters"), Fields: fields}
 	var set []string
@@ -233,20 +245,20 @@ func (f *pageData) Filters(fields ...control) filterView {
 }
 
 // chosen is what a control is set to, as a person reads it.
-func (f *pageData) chosen(c control) string {
+func (f prose) chosen(c control) string {
 	for _, o := range c.Options {
 		if o.Chosen {
 			return o.Text
 		}
 	}
 	if date, err := time.Parse(time.DateOnly, c.Value); err == nil && c.Kind == "date" {
-		return f.DayAndYear(dayOn(date.Date()))
+		return f.format.DayAndYear(dayOn(date.Date()))
 	}
 	return c.Value
 }
 
 // People are the choices of who made something.
-func (f *pageData) People(items []choiceItem) []choiceItem {
+func (f prose) People(items []choiceItem) []choiceItem {
 	items = slices.Clone(items)
 	items[0].Text = f.T("all")
 	return items

@@ -353,7 +353,7 @@ func teammatePage(v *panelRequest) (any, fillFunc) {
 func (v *teammateView) title(*pageData) string { return v.Name }
 
 // RoleChoices are the roles to choose from.
-func (f *pageData) RoleChoices(list []role) (items []choiceItem) {
+func (f prose) RoleChoices(list []role) (items []choiceItem) {
 	for _, r := range list {
 		items = append(items, choiceItem{string(r), f.T("role." + string(r))})
 	}

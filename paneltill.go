@@ -357,7 +357,7 @@ type headView struct {
 // soon is how far ahead the till tells of points that expire, in milliseconds.
 const soon = 30 * 24 * 60 * 60 * 1000
 
-func (f *pageData) Head(h TillHead) headView {
+func (h TillHead) Head(f *pageData) headView {
 	c := &h.Customer
 	v := headView{Name: c.Name, Contact: h.Contact, Balance: f.Number(c.Balance), Currency: h.Program.Of(c.Balance), Other: f.T("till.other")}
 	if c.TierName != nil {
@@ -385,13 +385,13 @@ func (f *pageData) Head(h TillHead) headView {
 }
 
 // Aside says how many points are not in a balance: those that are pending, and those that are set aside.
-func (f *pageData) Aside(pending, held decimal) string {
+func (f prose) Aside(pending, held decimal) string {
 	var list [2]string
 	if pending != 0 {
-		list[0] = f.Counted("till.pending", f.Number(pending))
+		list[0] = f.Counted("till.pending", f.format.Number(pending))
 	}
 	if held != 0 {
-		list[1] = f.T("till.held", f.Number(held))
+		list[1] = f.T("till.held", f.format.Number(held))
 	}
 	return joined(list[:]...)
 }
@@ -402,22 +402,22 @@ func joined(list ...string) string {
 }
 
 // Cost is what a reward costs, with the currency where it is not the customer's own.
-func (f *pageData) Cost(r rewardShape, h TillHead) string {
+func (f prose) Cost(r rewardShape, h TillHead) string {
 	if r.LoyaltyProgramID == h.Customer.LoyaltyProgramID {
-		return f.Number(r.PointsCost)
+		return f.format.Number(r.PointsCost)
 	}
-	return f.Points(r.PointsCost, h.Unit(r.LoyaltyProgramID))
+	return f.format.Points(r.PointsCost, h.Unit(r.LoyaltyProgramID))
 }
 
 // Reasons says why a customer cannot have a reward now.
-func (f *pageData) Reasons(r rewardShape, h TillHead) string {
+func (f prose) Reasons(r rewardShape, h TillHead) string {
 	var list []string
 	for _, reason := range *r.Reasons {
 		name := "reason." + reason
 		switch reason {
 		case reasonNoBalance:
 			short := max(r.PointsCost-h.balance(r.LoyaltyProgramID), 0)
-			list = append(list, f.Counted(name, f.Number(short), h.Unit(r.LoyaltyProgramID).Of(short)))
+			list = append(list, f.Counted(name, f.format.Number(short), h.Unit(r.LoyaltyProgramID).Of(short)))
 		case reasonTier:
 			list = append(list, f.T(name, strings.Join(r.TierNames, ", ")))
 		default:
@@ -436,18 +436,18 @@ type programChange struct {
 
 // Changes are what a sale did: in the customer's own program, and in the others where it did
 // anything.
-func (f *pageData) Changes(s saleShape, h TillHead) (list []programChange) {
+func (f prose) Changes(s saleShape, h TillHead) (list []programChange) {
 	for i, p := range append([]saleProgram{s.Programs.Own}, s.Programs.Others...) {
 		if i > 0 && p.PointsEarned == 0 && p.PointsReversed == 0 {
 			continue
 		}
 		unit := h.Unit(p.LoyaltyProgramID)
-		c := programChange{Earned: f.Points(p.PointsEarned, unit), Back: f.Points(p.PointsReversed, unit), Balance: f.T("till.balance", f.Points(p.Balance, unit)), Rules: slices.DeleteFunc(slices.Clone(p.AppliedRules), func(r ruleShare) bool { return r.Points == 0 })}
+		c := programChange{Earned: f.format.Points(p.PointsEarned, unit), Back: f.format.Points(p.PointsReversed, unit), Balance: f.T("till.balance", f.format.Points(p.Balance, unit)), Rules: slices.DeleteFunc(slices.Clone(p.AppliedRules), func(r ruleShare) bool { return r.Points == 0 })}
 		if c.Change = "+" + c.Earned; s.Type == typeReturn {
 			c.Change = "−" + c.Back
 		}
 		if p.PointsPending != 0 {
-			c.Pending = f.T("till.points.pending", f.Points(p.PointsPending, unit))
+			c.Pending = f.T("till.points.pending", f.format.Points(p.PointsPending, unit))
 		}
 		list = append(list, c)
 	}
@@ -455,8 +455,8 @@ func (f *pageData) Changes(s saleShape, h TillHead) (list []programChange) {
 }
 
 // Looked says of a sale that was looked up when it was registered, and by whom.
-func (f *pageData) Looked(s saleShape) string {
-	return joined(f.T("till.looked", f.Moment(s.RegisteredAt)), f.Who(s.CreatedBy))
+func (f prose) Looked(s saleShape) string {
+	return joined(f.T("till.looked", f.format.Moment(s.RegisteredAt)), f.Who(s.CreatedBy))
 }
 
 // lastAt is when a redemption came to its status.
@@ -474,7 +474,7 @@ func (x *redemptionShape) lastAt() instant {
 
 // Over says of a redemption that takes nothing off any more since when, and by whom; "" if it is
 // still to be used (contract §31).
-func (f *pageData) Over(x redemptionShape) string {
+func (f prose) Over(x redemptionShape) string {
 	by := ""
 	switch x.Status {
 	case redemptionIssued:
@@ -484,19 +484,19 @@ func (f *pageData) Over(x redemptionShape) string {
 	case redemptionCompleted:
 		by = f.Who(x.CreatedBy)
 	}
-	return joined(f.T("redemption.over."+x.Status, f.Moment(x.lastAt())), by)
+	return joined(f.T("redemption.over."+x.Status, f.format.Moment(x.lastAt())), by)
 }
 
 // TakeOff says what to take off for a voucher that stands; "" if there is nothing to.
-func (f *pageData) TakeOff(x redemptionShape) string {
+func (f prose) TakeOff(x redemptionShape) string {
 	e := x.Effect
 	switch {
 	case e == nil || x.Status == redemptionCancelled || x.Status == redemptionExpired:
 		return ""
 	case e.Type == effectAmount:
-		return f.T("till.off.amount", f.MoneyWithCode(e.Amount))
+		return f.T("till.off.amount", f.format.MoneyWithCode(e.Amount))
 	case e.Type == effectPercent:
-		return f.T("till.off.percent", f.Number(e.Percent))
+		return f.T("till.off.percent", f.format.Number(e.Percent))
 	}
 	return f.T("till.off.product", e.SKU)
 }

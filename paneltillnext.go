@@ -135,7 +135,7 @@ type sellView struct {
 	First   bool   // it is the first thing that is done on its page
 }
 
-func (f *pageData) Sell(h TillHead, of ...redemptionShape) sellView {
+func (h TillHead) Sell(f *pageData, of ...redemptionShape) sellView {
 	at := "/panel/caja/" + h.Customer.ID.String()
 	s := sellView{Page: f, To: at + "/venta", First: len(of) == 0}
 	for _, x := range of {
@@ -146,10 +146,5 @@ func (f *pageData) Sell(h TillHead, of ...redemptionShape) sellView {
 	return s
 }
 
-// Called is what a customer is called by the people at the till.
-func (f *pageData) Called(c customerDetail) string {
-	if c.FirstName != nil {
-		return *c.FirstName
-	}
-	return c.Name
-}
+// Called is what the customer is called by the people at the till.
+func (h TillHead) Called() string { return textOr(h.Customer.FirstName, h.Customer.Name) }

@@ -36,6 +36,18 @@ type versionRow struct {
 	Changes int        // against the version before; -1: there is none
 }
 
+// Path is the page of the version.
+func (r versionRow) Path() string { return versionPath(r.Number) }
+
+func versionPath(number uint64) string {
+	return withQuery(versionsPath+"/comparar", []pair{{"despues", strconv.FormatUint(number, 10)}})
+}
+
+// DocumentPath is the form of the document, which begins with the version's.
+func (r versionRow) DocumentPath() string {
+	return withQuery("/panel/configuracion/documento", []pair{{versionParam, strconv.FormatUint(r.Number, 10)}})
+}
+
 func versionsPage(v *panelRequest) (any, fillFunc) {
 	view := new(versionsView)
 	list := v.ask(listVersions, v.params("page")...)
@@ -130,7 +142,7 @@ func versionPage(v *panelRequest) (any, fillFunc) {
 			return err
 		}
 		changes, err := differences(before, cfg)
-		view.Older, view.Groups = older, (&pageData{format: v.format(), request: v, Lang: v.lang}).groupsOf(changes)
+		view.Older, view.Groups = older, prose{v.format(), v.lang}.groupsOf(changes)
 		return err
 	}
 }
@@ -158,16 +170,6 @@ func (v *panelRequest) version(t *txn, name string, otherwise uint64) (uint64, *
 func documentText(cfg *config) (string, error) {
 	raw, err := json.MarshalIndent(cfg.document(), "", "  ")
 	return string(raw), err
-}
-
-// VersionPath is the page of a version, beside the one before.
-func (f *pageData) VersionPath(number uint64) string {
-	return withQuery(versionsPath+"/comparar", []pair{{"despues", strconv.FormatUint(number, 10)}})
-}
-
-// VersionDocument is the form of the document, with that of a version.
-func (f *pageData) VersionDocument(number uint64) string {
-	return withQuery("/panel/configuracion/documento", []pair{{versionParam, strconv.FormatUint(number, 10)}})
 }
 
 // VersionField is the control for a version of the two that are compared.

@@ -114,8 +114,8 @@ var eventPatterns = func() (list []string) {
 	return list
 }()
 
-// EventBoxes are boxes for the patterns of a webhook, a row for each group.
-func (f *pageData) EventBoxes(chosen []string) (rows [][]boxView) {
+// EventBoxes are boxes for the patterns of the webhook, a row for each group.
+func (v *webhookView) EventBoxes(f *pageData) (rows [][]boxView) {
 	var items []choiceItem
 	for _, p := range eventPatterns {
 		text := p
@@ -126,16 +126,11 @@ func (f *pageData) EventBoxes(chosen []string) (rows [][]boxView) {
 		}
 		items = append(items, choiceItem{p, text})
 	}
-	for _, box := range f.Boxes("events", items, chosen) {
+	for _, box := range f.Boxes("events", items, v.Hook.Events) {
 		if strings.HasSuffix(box.Value, "*") {
 			rows = append(rows, nil)
 		}
 		rows[len(rows)-1] = append(rows[len(rows)-1], box)
 	}
 	return rows
-}
-
-// HookStatus is the choice between a webhook that gets events and one that does not.
-func (f *pageData) HookStatus(status string) control {
-	return f.Select("status", "webhook.status", status, []choiceItem{{statusActive, f.T("status." + statusActive)}, {statusInactive, f.T("status." + statusInactive)}})
 }

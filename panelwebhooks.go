@@ -124,8 +124,8 @@ type hookFactsView struct {
 	Newest uint64
 }
 
-// HookFacts says how far a webhook has come.
-func (f *pageData) HookFacts(h listedWebhook, newest uint64) hookFactsView {
+// Facts says how far a webhook has come.
+func (h listedWebhook) Facts(f *pageData, newest uint64) hookFactsView {
 	return hookFactsView{f, h, newest}
 }
 
@@ -198,8 +198,8 @@ func testByForm(v *panelRequest) error {
 	return v.render(v.page.template, view)
 }
 
-// HookState is the state of a webhook as a word, and the class of its tag.
-func (f *pageData) HookState(h listedWebhook) (tag struct{ Class, Text string }) {
+// StateTag is the state of a webhook as a word, and the class of its tag.
+func (h listedWebhook) StateTag(f *pageData) (tag struct{ Class, Text string }) {
 	switch {
 	case h.Status != statusActive:
 		tag.Text = f.T("hook.inactive")
@@ -217,13 +217,13 @@ func (f *pageData) HookState(h listedWebhook) (tag struct{ Class, Text string })
 	return tag
 }
 
-// HookFrom is the field for the event that a webhook goes on from. Its id has the webhook's
+// From is the field for the event that the webhook goes on from. Its id has the webhook's
 // key, unless the form was about this one.
-func (f *pageData) HookFrom(hook string) control {
+func (h listedWebhook) From(f *pageData) control {
 	c := f.Field("from", "hook.replay.from", "decimal")
 	c.Hint = f.T("hook.replay.hint")
-	if f.request.r.PathValue("hook") != hook {
-		c = control{ID: c.ID + "-" + hook, Name: c.Name, Label: c.Label, Hint: c.Hint, Kind: c.Kind, Auto: c.Auto}
+	if f.request.r.PathValue("hook") != h.Key {
+		c = control{ID: c.ID + "-" + h.Key, Name: c.Name, Label: c.Label, Hint: c.Hint, Kind: c.Kind, Auto: c.Auto}
 	}
 	return c
 }

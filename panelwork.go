@@ -408,7 +408,7 @@ func (f *pageData) WorkTable(name string, rows []workRow) workTable {
 }
 
 // ReturnShare is the number of returns, and their share of the sales.
-func (f *pageData) ReturnShare(r workRow) string {
+func (r workRow) ReturnShare(f *pageData) string {
 	share, ok := r.returned().share()
 	if !ok || r.Returns == 0 {
 		return f.Int(r.Returns)

@@ -340,7 +340,8 @@ func TestSandboxZone(t *testing.T) {
 	t.Parallel()
 	at := instantOf(time.Date(2026, 11, 24, 16, 0, 0, 0, time.UTC))
 	r := &panelRequest{exchange: &exchange{api: &api{mode: testMode}, request: request{now: at}}, lang: speaking("es")}
-	f := &pageData{request: r, Lang: r.lang, format: r.format()}
+	said := prose{r.format(), r.lang}
+	f := &pageData{format: said.format, prose: said, request: r}
 	f.now = at
 	same(t, "before a log-in", f.Testing(), "Pruebas: 24 nov 2026, 16:00 (UTC)")
 }

@@ -15,7 +15,7 @@ import (
 
 // Names of texts that are put together, by what they begin with.
 var madeNames = []string{
-	"about.", "action.", "clock.", "from.", "operator.hooks.", "operator.sweep.", "tab.",
+	"about.", "account.theme.", "action.", "clock.", "from.", "operator.hooks.", "operator.sweep.", "tab.",
 	"by.", "category.", "field.", "error.", "gift.", "reason.", "redemption.", "role.", "sale.", "source.", "status.", "title.",
 	"day.", "doc.", "list.", "op.", "organization.", "program.", "refusal.", "review.kind.", "reward.", "rule.", "segment.", "span.", "who.", "word.",
 	"address.", "class.", "key.access.", "key.expires.", "key.overlap.", "keys.filter.", "mend.", "preset.", "requests.found.", "requests.times.", "resource.", "scope.", "permission.",
