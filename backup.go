@@ -255,7 +255,7 @@ func (s *backupState) passedOn(at time.Time, err error) {
 	}
 }
 
-// supervisorVariables are meant by systemd (notify.go) for this process alone, not for those that it starts.
+// supervisorVariables are meant by systemd for this process alone, not for those that it starts.
 var supervisorVariables = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}
 
 // newAfterBackup parses -backup-after: a command that gets each good backup, to take it to another

@@ -9,7 +9,7 @@
 //	sello demo             make a sample organization and serve the API
 //	sello sandbox          serve an organization to try out, with a clock that is moved
 //	sello apply            apply the configuration of an organization
-//	sello export           show that configuration, or write customers, sales, movements or redemptions as CSV
+//	sello export           show the configuration of an organization, or write customers, sales, movements or redemptions as CSV
 //	sello import           import customers, sales or points from CSV
 //	sello key              create, list, change, rotate or revoke API keys
 //	sello audit            show who changed what
@@ -39,7 +39,8 @@
 //
 //   - the sliding minute of each key's limit (limits.go); counts by day and month
 //     are written to the store once a second, to which each server adds its share;
-//   - the last requests of each organization, for the panel, which says so (requestlog.go);
+//   - the last requests of each organization, for the panel, which says that they are lost with the
+//     process (exchange.go);
 //   - the refused requests of each source (limits.go) and its connections (gate.go), as
 //     SECURITY.md says;
 //   - the semaphores of large requests (limits.go);
@@ -54,10 +55,11 @@
 //     (panelhandouts.go);
 //   - the last attempts of each webhook (deliveries.go); how far its receiver has come is stored,
 //     and the server that has its lease delivers;
-//   - which leases it has (leases.go): that of the sweep and the recount, and of webhooks;
-//   - refused log-ins that the audit log was not told of (logins.go): each server adds its own;
+//   - the leases that it holds (leases.go): one for the sweep and the recount, and one for each webhook;
+//   - refused log-ins that are not in the audit log yet (logins.go): each server adds its own;
 //   - when the last backups were made and passed on (backup.go): only of a file;
-//   - until when no birthday is due (birthdays.go), which only settings make earlier; when old
+//   - the next moment when a birthday can be due (birthdays.go): only a change of settings makes it
+//     earlier; when old
 //     events and ended sessions were last looked for (sweep.go);
 //   - who waits for events (cache.go): a waiter also polls;
 //   - the last verdict on the machine's clock (internal/wallclock);
