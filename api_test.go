@@ -62,8 +62,8 @@ const contractErrors = `
 func TestErrorTable(t *testing.T) {
 	rows := map[string]bool{
 		"too_precise": true, "too_large": true, // contract §1
-		"bad_request": true, "expectation_failed": true, "headers_too_large": true, // refusals.go
-		"https_required": true, // tls.go
+		"bad_request": true, "expectation_failed": true, "headers_too_large": true, // request_connections.go
+		"https_required": true, // request_tls.go
 		"clock_unsafe":   true, // contract §11
 
 		"occurred_at_invalid": true, "external_id_conflict": true, // contract §14

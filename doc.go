@@ -40,31 +40,31 @@
 //   - the sliding minute of each key's limit (limits.go); counts by day and month
 //     are written to the store once a second, to which each server adds its share;
 //   - the last requests of each organization, for the panel, which says that they are lost with the
-//     process (exchange.go);
+//     process (request_exchange.go);
 //   - the refused requests of each source (limits.go) and its connections (gate.go), as
 //     SECURITY.md says;
 //   - the semaphores of large requests (limits.go);
 //   - the tries of passwords and of codes (throttle.go) and the requests of each session of the
 //     panel in the last minute (panel.go), as SECURITY.md says;
-//   - when sessions of the panel were last seen (sessions.go), which is written every 4 minutes:
+//   - when sessions of the panel were last seen (users_sessions.go), which is written every 4 minutes:
 //     the latest moment that any server writes counts;
 //   - which imports are under way (leases.go): a lease has the sweeps of other servers wait;
 //   - the tasks that the panel started, and what came of the last ones (panelserver.go), as the
 //     panel says;
 //   - how many customers a segment has, for ten minutes after the panel counted them
 //     (panelhandouts.go);
-//   - the last attempts of each webhook (deliveries.go); how far its receiver has come is stored,
+//   - the last attempts of each webhook (webhooks.go); how far its receiver has come is stored,
 //     and the server that has its lease delivers;
 //   - the leases that it holds (leases.go): one for the sweep and the recount, and one for each webhook;
-//   - refused log-ins that are not in the audit log yet (logins.go): each server adds its own;
+//   - refused log-ins that are not in the audit log yet (users_logins.go): each server adds its own;
 //   - when the last backups were made and passed on (backup.go): only of a file;
-//   - the next moment when a birthday can be due (birthdays.go): only a change of settings makes it
+//   - the next moment when a birthday can be due (sweep_birthdays.go): only a change of settings makes it
 //     earlier; when old
 //     events and ended sessions were last looked for (sweep.go);
-//   - who waits for events (cache.go): a waiter also polls;
+//   - who waits for events (engine_cache.go): a waiter also polls;
 //   - the last verdict on the machine's clock (internal/wallclock);
-//   - settings, keys and names of replays that were read before (cache.go,
-//     auth.go, idempotency.go, replayfilter.go). Each file says how its cache stays
+//   - settings, keys and names of replays that were read before (engine_cache.go,
+//     auth.go, retries.go, retries_filter.go). Each file says how its cache stays
 //     current: one process has a file open at a time, and a database tells of other
 //     servers' writes.
 //
@@ -107,7 +107,7 @@
 //
 // Two files could be libraries and are not. decimal.go is the vocabulary of the domain:
 // all rooms use its type, and its rounding and errors are the contract's. The limits and
-// reasons of the parser in json.go are the API's, and the readers of lists share its stack, so
+// reasons of the parser in input_json.go are the API's, and the readers of lists share its stack, so
 // that all items of a sale take one allocation.
 //
 // # Values
@@ -121,27 +121,27 @@
 // # The seam
 //
 //	store.go             ordered keys with transactions: the contract of every backend
-//	overlay.go           writes that are not committed yet
+//	store_overlay.go           writes that are not committed yet
 //	stoppable.go         a transaction that ends with a context
 //	pacer.go             long work that yields to short work
 //	store_queue.go       group commit
 //	store_mem.go         a backend in memory, in pages
 //	store_bolt.go        the backend in a file: an adapter for internal/disk
-//	database.go          what -db says of a database, and how it is to be opened
+//	store_database.go          what -db says of a database, and how it is to be opened
 //	store_postgres.go    the backend in PostgreSQL, with the tag postgres alone
 //
 // # Errors and input
 //
 //	errors.go            every error a client can get: code, status, text
-//	json.go              the strict parser of bodies
-//	strict.go            what a strict request is told: all faults, and unknown names
-//	fields.go            readers of fields and of queries
+//	input_json.go              the strict parser of bodies
+//	input_strict.go            what a strict request is told: all faults, and unknown names
+//	input_fields.go            readers of fields and of queries
 //
 // # The model
 //
 //	codec.go             how records are encoded
 //	model.go             every table of the store, and its keys
-//	partition.go         the parts that a database orders commits by
+//	model_ledger.go         the parts that a database orders commits by
 //	ledger.go            hashes of movements
 //	sets.go              sets of numbers in the store, of customers or redemptions
 //
@@ -154,10 +154,10 @@
 // Transactions of one organization, and its configuration:
 //
 //	engine.go            transactions of one organization at one moment
-//	cache.go             settings kept between requests; requests that wait for events
+//	engine_cache.go             settings kept between requests; requests that wait for events
 //	leases.go            which of several servers does what one has to do
 //	noticetexts.go       texts that a shop sends by hand
-//	config.go            an organization's configuration
+//	engine_config.go            an organization's configuration
 //	creator.go           who made a record
 //	versions.go          the configurations that were applied
 //
@@ -172,92 +172,92 @@
 //
 // The search for customers:
 //
-//	search.go            the search for customers
-//	grams.go             its n-gram index
+//	customers_search.go            the search for customers
+//	customers_grams.go             its n-gram index
 //
 // The feed of events:
 //
 //	events.go            the feed of what happened, for integrators
-//	webhooks.go          receivers of the feed, and how far each has come
+//	events_receivers.go          receivers of the feed, and how far each has come
 //
 // Customers:
 //
 //	customers.go         customers, and how they are identified
-//	families.go          whose records they are, after merges
+//	customers_merged.go          whose records they are, after merges
 //	sealing.go           how an erasure makes stored answers unreadable
 //	consent.go           whether they want notices
 //	noticemarks.go       who wrote to them
-//	attributes.go        their attributes and dates of birth
-//	changes.go           changes of them, and the indexes that follow
-//	statuses.go          lists of them, by status
+//	customers_attributes.go        their attributes and dates of birth
+//	customers_changes.go           changes of them, and the indexes that follow
+//	customers_lists.go          lists of them, by status
 //	walks.go             lists in the order of their enrolment, by cursor
 //
 // The panel's people:
 //
 //	roles.go             what people may do in the panel
 //	users.go             the people who use it
-//	invitations.go       links that lead them in
+//	users_invitations.go       links that lead them in
 //	password.go          their passwords
-//	sessions.go          the browsers that they have logged in with
-//	pins.go              PINs that lock sessions at the till
-//	totp.go              their second factors
+//	users_sessions.go          the browsers that they have logged in with
+//	users_passwords.go              PINs that lock sessions at the till
+//	users_factors.go              their second factors
 //
 // Retries:
 //
-//	idempotency.go       answers to retries
-//	replayfilter.go      a filter that recognizes most new requests as new
+//	retries.go       answers to retries
+//	retries_filter.go      a filter that recognizes most new requests as new
 //
 // Points:
 //
 //	vouchergiver.go      vouchers that points and purchases bring
-//	accounts.go          a customer's points in one program, and when time changes them
-//	lots.go              what is left of each credit
-//	movements.go         the lines of the ledger
+//	points_accounts.go          a customer's points in one program, and when time changes them
+//	points_lots.go              what is left of each credit
+//	points_movements.go         the lines of the ledger
 //	comments.go          the comments of movements, which can be erased
 //	notices.go           points that will expire soon
 //	idle.go              points that lapse when their customer is inactive
 //	points.go            credits, debits and expiry (settle): the heart
 //	references.go        points that are asked for by a reference, once
-//	holds.go             points that are set aside for a while
-//	carriedover.go       opening balances and historic points from another system
-//	tiers.go             the levels that customers reach
+//	points_holds.go             points that are set aside for a while
+//	points_references.go       opening balances and historic points from another system
+//	points_tiers.go             the levels that customers reach
 //	tierfall.go          when they fall from them
 //
 // Rules:
 //
-//	segments.go          the groups that customers belong to
+//	rules_segments.go          the groups that customers belong to
 //	labels.go            labels of sales: what a till says of one, as how it was paid
 //	rules.go             what a purchase earns
 //
 // Sales:
 //
-//	salelog.go           the log of sales and slots of time, which count them for lists
+//	sales_log.go           the log of sales and slots of time, which count them for lists
 //	sales.go             purchases
-//	shares.go            what a sale does in each program
-//	rulecounts.go        how often rules were used, and what they gave of their budgets
+//	sales_programs.go            what a sale does in each program
+//	sales_rules.go        how often rules were used, and what they gave of their budgets
 //	explanation.go       why a purchase earned what it did
-//	payment.go           points that pay for a purchase
+//	sales_payments.go           points that pay for a purchase
 //	latesales.go         sales that come later than they happened
-//	uniquesales.go       sales that a till sends again
-//	returns.go           what a return takes back
+//	sales_late.go       sales that a till sends again
+//	sales_returns.go           what a return takes back
 //	undorequests.go      what somebody in charge is asked to undo
-//	undone.go            purchases that are returned whole
+//	sales_undone.go            purchases that are returned whole
 //
 // Rewards:
 //
 //	rewards.go           rewards and redemptions
-//	redemptions.go       vouchers, and redemptions by customer, reward, status and time
-//	gifts.go             vouchers that nobody redeemed: by rules, and for full cards
+//	rewards_redemptions.go       vouchers, and redemptions by customer, reward, status and time
+//	rewards_gifts.go             vouchers that nobody redeemed: by rules, and for full cards
 //	vouchers.go          vouchers that expire
-//	saleredemptions.go   vouchers that come back with the sale that they were used in
-//	undoasking.go        who asks to undo a sale or redemption, and what came of it
+//	rewards_sales.go   vouchers that come back with the sale that they were used in
+//	rewards_undo.go        who asks to undo a sale or redemption, and what came of it
 //
 // What changes with time, and files of other versions:
 //
 //	latest.go            the moment of the last write
 //	sweep.go             changes that become due with time
-//	recount.go           recounting customers after a change of configuration
-//	birthdays.go         points on birthdays
+//	sweep_recount.go           recounting customers after a change of configuration
+//	sweep_birthdays.go         points on birthdays
 //	schema.go            the schema's version and migrations
 //	lastsello.go         which sello wrote a file last
 //	sandboxmark.go       how the store of a sandbox is marked
@@ -269,7 +269,7 @@
 //
 // Lists of sales:
 //
-//	salelist.go          lists of sales
+//	sales_lists.go          lists of sales
 //	salesearch.go        sales of the customers that a search finds
 //
 // Accounts at other moments:
@@ -286,8 +286,8 @@
 //	document.go          the document that describes it
 //	document_check.go    errors in a document
 //	document_changes.go  how two documents differ
-//	warnings.go          rules that can never fire, and other surprises in a document
-//	apply.go             how a document becomes the configuration
+//	document_warnings.go          rules that can never fire, and other surprises in a document
+//	document_apply.go             how a document becomes the configuration
 //
 // API keys:
 //
@@ -307,9 +307,9 @@
 //
 // What the API and the panel say of rules and numbers.
 //
-//	format.go            numbers, money and moments as people write them
+//	words_format.go            numbers, money and moments as people write them
 //	texts.go             the tables of texts in Spanish and English (panel/*.txt)
-//	rulewords.go         rules, segments and programs as sentences
+//	words_rules.go         rules, segments and programs as sentences
 //
 // # The way of a request
 //
@@ -321,18 +321,18 @@
 //	shapes_customers.go  those of customers
 //	shapes_events.go     those of events
 //	throttle.go          how often a password may be tried
-//	logins.go            how users log in
+//	users_logins.go            how users log in
 //	acceptance.go        what links lead to
 //	factors.go           how they change their second factors
-//	counts.go            what is counted of requests
-//	reference.go         openapi.json, and the page made from it
-//	exchange.go          one request and its response; what actions return; bodies in parts
+//	request_counts.go            what is counted of requests
+//	request_reference.go         openapi.json, and the page made from it
+//	request_exchange.go          one request and its response; what actions return; bodies in parts
 //	request.go           the way of a request, from ServeHTTP to the last byte
-//	refusals.go          requests that net/http refuses, in our words
+//	request_connections.go          requests that net/http refuses, in our words
 //	gate.go              which connections are refused, and how
-//	tls.go               TLS
-//	inputs.go            readers of input that the API and imports share
-//	personexport.go      everything about one customer, in parts
+//	request_tls.go               TLS
+//	api_inputs.go            readers of input that the API and imports share
+//	api_statement.go      everything about one customer, in parts
 //	statement.go         what became of an account in one month, in parts
 //	batches.go           many of something in one request
 //	api_customers.go     handlers of customers
@@ -343,8 +343,8 @@
 //
 // # Administration
 //
-//	deliveries.go        sending the feed to its receivers
-//	words.go             errors of the system, the store and the command line, in Spanish
+//	webhooks.go        sending the feed to its receivers
+//	words_errors.go             errors of the system, the store and the command line, in Spanish
 //	build.go             how the binary was built
 //	diskspace.go         how much room the disk has
 //	backup.go            copies of the file, when they are made, and the command that gets each
@@ -364,16 +364,16 @@
 //	verify_audit.go      the audit log
 //	verify_versions.go   the configurations that were applied
 //	verify_events.go     the feed of events
-//	verify_people.go     users of the panel
+//	verify_logs.go     users of the panel
 //	verify_reasons.go    why purchases earned what they did
-//	verify_uses.go       uses of rules with a daily limit
+//	verify_rules.go       uses of rules with a daily limit
 //	verify_customers.go  customers, their sales and redemptions
 //	verify.go            the order of the steps; an organization as a whole
 //	admin.go             the operations behind the commands
-//	verify_statement.go  whether a statement is the ledger's
-//	adminusers.go        those on users
-//	import_customers.go  rows of imports, and importing customers
-//	exports.go           rows of exports
+//	admin_statement.go  whether a statement is the ledger's
+//	admin_users.go        those on users
+//	import_records.go  rows of imports, and importing customers
+//	export.go           rows of exports
 //	import_points.go     rows that give or take points
 //	import.go            importing customers, sales and points
 //	socket.go            how a command reaches the server that has the file open
@@ -382,85 +382,85 @@
 //
 //	amounts.go           amounts as people type them
 //	panelassets.go       what pages load: stylesheet, script, colour
-//	paneladdress.go      the one address of the panel, and its cookie
+//	panel_server.go      the one address of the panel, and its cookie
 //	documenttexts.go     faults and warnings of documents, and faults of fields, in English
-//	panelerrors.go       what is wrong, in words for people
+//	panel_errors.go       what is wrong, in words for people
 //	panelserver.go       what the panel knows of the server, and may start there
-//	panelrequest.go      one request of the panel
+//	panel_request.go      one request of the panel
 //	panelnav.go          which places a member may open
-//	panelrender.go       how a page is made
-//	panelforms.go        how a form becomes a request of the API
+//	panel_render.go       how a page is made
+//	panel_forms.go        how a form becomes a request of the API
 //	panelkept.go         forms that are kept over a log-in
 //	panelproof.go        what needs the password once more
 //	panel.go             the steps of a request of the panel
-//	panelshared.go       what the till and the pages of customers and sales share
+//	panel_shared.go       what the till and the pages of customers and sales share
 //	panelgifts.go        vouchers that nobody redeemed, in words
-//	panelnotices.go      whether customers want notices
+//	pages_notices.go      whether customers want notices
 //	panelwhy.go          why a purchase earned what it did
 //	panelpayment.go      paying with points: the till's control, and in words what a payment was
-//	panelundo.go         who may undo sales and redemptions, and requests to
+//	panel_undo.go         who may undo sales and redemptions, and requests to
 //	paneltilltoday.go    what a member did at the till today
-//	paneltillfind.go     the till's one field
+//	till_find.go     the till's one field
 //	paneltillnext.go     who stands at the till, and what it offers next
-//	paneltill.go         the till
+//	till.go         the till
 //	panelstatement.go    a customer's balance on a day, and the statement of a month
-//	panelcustomers.go    customers
+//	pages_customers.go    customers
 //	panelsalesby.go      sales by who made them
-//	panelsales.go        sales
+//	pages_sales.go        sales
 //	panelredemptions.go  redemptions
-//	paneledits.go        forms that change the configuration
+//	pages_edits.go        forms that change the configuration
 //	paneldiff.go         what they would change
-//	panelrewards.go      rewards
-//	panelrules.go        programs, and their rules
-//	panelsegments.go     segments
+//	pages_rewards.go      rewards
+//	pages_rules.go        programs, and their rules
+//	pages_segments.go     segments
 //	panelmembers.go      the customers in a segment
 //	panelhandouts.go     points for all of them
 //	panelsimulator.go    what a sale would earn, and why a rule would give nothing
-//	panelversions.go     the configurations that were applied, and how they differ
+//	pages_config.go     the configurations that were applied, and how they differ
 //	panelconfig.go       the organization, and the whole document
 //	paneldevelopment.go  the developers' area: what its pages share, and the reference
-//	panelkeys.go         API keys
-//	panelkeyforms.go     how they are made, changed, renewed and revoked by hand
+//	pages_keys.go         API keys
+//	pages_keyforms.go     how they are made, changed, renewed and revoked by hand
 //	panelkeyrequests.go  the last requests of keys
-//	panelwebhooks.go     webhooks
+//	pages_webhooks.go     webhooks
 //	panelwebhookforms.go how they are made, changed and removed
-//	panellogin.go        logging in and out, and what invitations lead to
+//	pages_login.go        logging in and out, and what invitations lead to
 //	panelaccount.go      what members see and change of themselves
 //	panellock.go         the till's lock
-//	panelteam.go         the people of the organization
-//	panelfigures.go      statistics as tiles, pictures and tables
-//	panelwork.go         what people and API keys did, added up
-//	panelhome.go         the home page and the statistics
-//	panelaudit.go        the audit log
+//	pages_team.go         the people of the organization
+//	pages_figures.go      statistics as tiles, pictures and tables
+//	pages_work.go         what people and API keys did, added up
+//	pages_home.go         the home page and the statistics
+//	pages_audit.go        the audit log
 //	panelkeptfacts.go    what a form that is kept says
-//	panelactivity.go     unusual activity
+//	pages_activity.go     unusual activity
 //	panelperson.go       what one person or API key did, beside the others
-//	paneloperator.go     the operator's pages
-//	panelplaces.go       all pages, forms, places and texts
+//	pages_operator.go     the operator's pages
+//	pages.go       all pages, forms, places and texts
 //
 // # The command line
 //
-//	invocation.go        a command line and its flags
+//	command.go        a command line and its flags
 //	samples.go           samples of what commands read
 //	progress.go          how far a long command has come
-//	opening.go           how a command opens the file, or reaches the server that has it open
-//	apikeys.go           the commands for API keys
+//	command_open.go           how a command opens the file, or reaches the server that has it open
+//	command_access.go           the commands for API keys
 //	webhookcommands.go   the commands for webhooks
 //	usercommands.go      the commands for users
-//	commands.go          the short commands
+//	command_short.go          the short commands
 //	compact.go           making the file anew
 //	restore.go           putting a copy in the place of the file
-//	copying.go           moving everything to a database, or back
+//	command_files.go           moving everything to a database, or back
 //	rejects.go           the file of an import's errors
-//	headings.go          which column a heading names
+//	sheet_headings.go          which column a heading names
 //	presets.go           what the headings of other systems' exports mean
 //	sheet.go             the rows of a file that is imported
-//	salerows.go          the rows of a file that are one sale
-//	csv.go               the commands that import CSV
+//	sheet_sales.go          the rows of a file that are one sale
+//	sheet_commands.go               the commands that import CSV
 //	importflags.go       their flags
 //	csvexport.go         the commands that export it
-//	metrics.go           figures for Prometheus
-//	completion.go        what shells complete
+//	serve_metrics.go           figures for Prometheus
+//	command_completion.go        what shells complete
 //	panelflags.go        flags of the panel
 //	serve.go             serving
 //	doctor.go            what is wrong with a server, and what to do
@@ -469,7 +469,7 @@
 //	duration.go          durations of ISO 8601
 //	testclock.go         a clock that is moved, and what becomes due then
 //	sandbox.go           an organization to try out
-//	api_sandbox.go       the routes that only it has
+//	sandbox_serve.go       the routes that only it has
 //	sandboxcommand.go    serving it
 //	main.go              the table of commands
 package main

@@ -47,7 +47,7 @@ func callsIn(t *testing.T, name string, give func(around string, call *ast.CallE
 // documentFaults are the formats of all faults and warnings of a document, from their sources:
 // what is given to require, form and sentenceOf.
 func documentFaults(t *testing.T) (texts []string) {
-	for _, name := range []string{"document.go", "document_check.go", "warnings.go", "apply.go", "webhooks.go"} {
+	for _, name := range []string{"document.go", "document_check.go", "document_warnings.go", "document_apply.go", "events_receivers.go"} {
 		callsIn(t, name, func(_ string, call *ast.CallExpr) {
 			if !slices.Contains([]string{"require", "form", "sentenceOf"}, called(call)) {
 				return

@@ -112,7 +112,7 @@ type trait uint16
 const (
 	primary trait = 1 << iota // cannot be rebuilt; every other table follows from primary ones and is written with them
 	dense                     // grows only at the end of each organization's part, or nearly so
-	setting                   // all tables of its letter are settings, which cache.go keeps between requests
+	setting                   // all tables of its letter are settings, which engine_cache.go keeps between requests
 
 	// How a verification compares the entries with those that there should be (verify_kinds.go).
 	byContent // by a sum over what the entries say: one entry may come from several records
@@ -157,23 +157,23 @@ var tables = [manyTables]struct {
 	tableMovements:             {"m org seq", "movement", "movimientos", primary | dense | byCount},
 	tableDue:                   {"d due org cust prog", "due account", "cambios por venir", shared | byContent},                          // empty; the account changes by itself at due
 	tableCustomersByExternalID: {"E org hash(16)", "customer by externalId", "clientes por externalId", scanned | byContent},             // cust
-	tableBirthdayTurns:         {"D org", "next birthdays", "próximos cumpleaños", primary},                                              // the day, and how far in it the sweep has come (birthdays.go)
+	tableBirthdayTurns:         {"D org", "next birthdays", "próximos cumpleaños", primary},                                              // the day, and how far in it the sweep has come (sweep_birthdays.go)
 	tableBirthdays:             {"D org month date cust", "customer by birthday", "clientes por cumpleaños", scanned | byContent},        // nothing
-	tableStatuses:              {"K org 0 status block", "customers by status", "clientes por estado", scanned | byEntry},                // sets of their numbers, but for Active ones (statuses.go)
+	tableStatuses:              {"K org 0 status block", "customers by status", "clientes por estado", scanned | byEntry},                // sets of their numbers, but for Active ones (customers_lists.go)
 	tableStatusCounts:          {"K org 1 status group", "customers of a status", "recuentos de clientes por estado", scanned | byEntry}, // how many of a group of 65,536
 	tableMerges:                {"J org n n", "merges", "fusiones", scanned | byContent},                                                 // the id of a Merged customer, by its survivor's number and its own (merges.go)
 	tableSales:                 {"t org seq", "sale", "ventas de clientes", primary | dense | byCount},
 	tableRedemptions:           {"r org seq", "redemption", "canjes", primary | dense | byCount},
 	tableRewardCounts:          {"s org reward", "redemptions of a reward", "canjes por recompensa", scanned | byEntry},                     // cancelled ones not counted
-	tableReplays:               {"i org number", "replay", "respuestas guardadas", primary | dense},                                         // the answer to a POST (idempotency.go)
+	tableReplays:               {"i org number", "replay", "respuestas guardadas", primary | dense},                                         // the answer to a POST (retries.go)
 	tableReplaySlices:          {"I org", "slices of replays", "tramos de respuestas guardadas", primary},                                   // where replays are, by name
 	tableReplayNames:           {"I org slice name", "name of a replay", "nombres de respuestas guardadas", primary},                        // its number
-	tableRecounts:              {"q org", "next customer to recount", "recuentos", primary},                                                 // by number (recount.go)
+	tableRecounts:              {"q org", "next customer to recount", "recuentos", primary},                                                 // by number (sweep_recount.go)
 	tableAudit:                 {"A org seq", "audit log", "auditoría", primary | dense | byCount},                                          // who changed what (audit.go)
 	tableAuditIndex:            {"B org field hash(16) block", "index of the audit log", "índice de la auditoría", scanned | byContent},     // which of the block's entries have the value in the field
 	tableEvents:                {"F org seq", "events", "eventos", primary | dense | byCount},                                               // those of a transaction, by the first (events.go)
 	tableDueVouchers:           {"W due org seq", "due voucher", "vales por vencer", shared | byContent},                                    // empty; the Issued one expires by itself at due
-	tableWebhooks:              {"H org hook", "webhook", "webhooks", primary | byCount},                                                    // how far its receiver has come, and its secrets (webhooks.go)
+	tableWebhooks:              {"H org hook", "webhook", "webhooks", primary | byCount},                                                    // how far its receiver has come, and its secrets (events_receivers.go)
 	tableCounters:              {"n org", "counters", "contadores", 0},                                                                      // the last of each sequence; the latest moment written, which is primary
 	tableCustomers:             {"l org 'c' n", "list of customers", "clientes", dense | scanned | byContent},                               // cust, in the order they came
 	tablePurchases:             {"l org 'p' n", "list of purchases", "compras", dense | scanned | byContent},                                // seq of the sale
@@ -181,33 +181,33 @@ var tables = [manyTables]struct {
 	tableSalesByID:             {"T org id", "sale by id", "ventas por id", scanned | byContent},                                            // seq
 	tableRedemptionsByID:       {"R org id", "redemption by id", "canjes por id", scanned | byContent},                                      // seq
 	tableCodes:                 {"w org code", "redemption by code", "códigos", scanned | byContent},                                        // seq
-	tableRedemptionsOf:         {"c org cust 9 block", "customer's redemptions", "canjes por cliente", untold | byContent},                  // seq of each, as a set, like the next three (redemptions.go)
+	tableRedemptionsOf:         {"c org cust 9 block", "customer's redemptions", "canjes por cliente", untold | byContent},                  // seq of each, as a set, like the next three (rewards_redemptions.go)
 	tableRedemptionState:       {"G org 's' state block", "redemptions by state", "canjes por estado", scanned | byContent},                 // an Issued one stays there when it expires
 	tableRedeemedRewards:       {"G org 'p' reward block", "redeemed rewards", "recompensas canjeadas", scanned | byContent},                // cancelled ones counted
 	tableVoucherExpiries:       {"G org 'x' block expiry", "vouchers by expiry", "vales por vencimiento", scanned | byContent},              // of Issued ones that expire
 	tableRedemptionTimes:       {"G org 't' block", "times of redemptions", "fechas de canjes", scanned | byContent},                        // the first and the last in the block
 	tableExternalIDs:           {"x org hash(16) seq", "sale by externalId", "externalIds", scanned | byContent},                            // empty
 	tableIndexed:               {"g org", "size of the search index", "tamaño del índice de búsqueda", 0},                                   // how many customers are in it
-	tableSearch:                {"g org block gram", "search index", "índice de búsqueda", scanned | byContent},                             // where in the texts of the block's customers the gram occurs (grams.go)
+	tableSearch:                {"g org block gram", "search index", "índice de búsqueda", scanned | byContent},                             // where in the texts of the block's customers the gram occurs (customers_grams.go)
 	tableSalesByTime:           {"h org time seq", "sale by time", "ventas por fecha", dense | scanned | byContent},                         // its kind, 'p' or 'r', and its customer's number (4)
-	tableSlots:                 {"e org level slot", "slot of time", "tramos de tiempo", scanned | byContent},                               // how many purchases and returns were in it (salelog.go)
-	tableSaleLog:               {"j org block", "log of sales", "registro de ventas", dense | scanned | byContent},                          // their customers and moments, in blocks (salelog.go)
+	tableSlots:                 {"e org level slot", "slot of time", "tramos de tiempo", scanned | byContent},                               // how many purchases and returns were in it (sales_log.go)
+	tableSaleLog:               {"j org block", "log of sales", "registro de ventas", dense | scanned | byContent},                          // their customers and moments, in blocks (sales_log.go)
 	tableTallies:               {"y org prog day", "tally of a day", "estadísticas", scanned | byEntry},                                     // stats.go
 	tableActive:                {"z org prog span day block", "active customers", "clientes activos", scanned | byContent},                  // customers who bought on the day or in the month (stats.go)
 	tableTiers:                 {"b org prog tier", "customers in a tier", "niveles", scanned | byEntry},                                    // how many (stats.go)
 	tableUsers:                 {"U user 0", "user", "usuarios", primary},                                                                   // of the panel (users.go)
-	tableSecondFactors:         {"U user 1", "second factor of a user", "segundos factores", primary},                                       // totp.go
+	tableSecondFactors:         {"U user 1", "second factor of a user", "segundos factores", primary},                                       // users_factors.go
 	tableUserSessions:          {"U user 2 hash(32)", "sessions of a user", "sesiones por usuario", shared | byContent},                     // empty
 	tableMembershipsOf:         {"U user 3 org", "organizations of a user", "organizaciones por usuario", shared | byContent},               // empty
-	tableDevices:               {"U user 4 hash(32)", "device of a user", "dispositivos de usuarios", primary},                              // by the SHA-256 of its token (sessions.go)
+	tableDevices:               {"U user 4 hash(32)", "device of a user", "dispositivos de usuarios", primary},                              // by the SHA-256 of its token (users_sessions.go)
 	tableEmails:                {"N email", "user by e-mail", "usuarios por email", shared | byContent},                                     // user
 	tableMemberships:           {"M org user", "membership", "miembros de organizaciones", primary},                                         // what the user is in the organization
-	tableSessions:              {"S hash(32)", "session", "sesiones", primary},                                                              // by the SHA-256 of its token (sessions.go)
-	tableInvitations:           {"V hash(32)", "invitation", "invitaciones", primary},                                                       // by the SHA-256 of its token (invitations.go)
+	tableSessions:              {"S hash(32)", "session", "sesiones", primary},                                                              // by the SHA-256 of its token (users_sessions.go)
+	tableInvitations:           {"V hash(32)", "invitation", "invitaciones", primary},                                                       // by the SHA-256 of its token (users_invitations.go)
 	tableInvitationList:        {"L org invitation", "invitations of an organization", "invitaciones por organización", shared | byContent}, // its hash
-	tableHolds:                 {"O org hold", "hold", "retenciones", primary | scanned | byCount},                                          // points set aside (holds.go)
-	tableRuleLives:             {"c org cust 10 prog rule", "rule in a customer's life", "usos de reglas en total", 0},                      // how often the customer used it in all (rulecounts.go)
-	tableRuleBudgets:           {"C org prog rule", "budget of a rule", "presupuestos de reglas", scanned | byEntry},                        // what it gave (rulecounts.go)
+	tableHolds:                 {"O org hold", "hold", "retenciones", primary | scanned | byCount},                                          // points set aside (points_holds.go)
+	tableRuleLives:             {"c org cust 10 prog rule", "rule in a customer's life", "usos de reglas en total", 0},                      // how often the customer used it in all (sales_rules.go)
+	tableRuleBudgets:           {"C org prog rule", "budget of a rule", "presupuestos de reglas", scanned | byEntry},                        // what it gave (sales_rules.go)
 	tableConfigVersions:        {"f org version", "version of the configuration", "versiones de la configuración", primary | byCount},       // each that was applied, compressed (versions.go)
 	tableReferences:            {"X org hash(16) seq", "movement by reference", "movimientos por referencia", scanned | byContent},          // empty (references.go)
 	tableHandouts:              {"Q org", "points for a segment", "puntos para un segmento", primary},                                       // the last, and how far it has come (handouts.go)

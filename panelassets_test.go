@@ -70,7 +70,7 @@ func TestPanelAssets(t *testing.T) {
 }
 
 // TestPanelWeight holds the files of the panel to what a first visit may weigh, and to what a
-// connection can carry: refusals.go would take a line that ends in CR LF for a refusal.
+// connection can carry: request_connections.go would take a line that ends in CR LF for a refusal.
 func TestPanelWeight(t *testing.T) {
 	t.Parallel()
 	for name, most := range map[string]int{"panel.css": 25 << 10, "panel.js": 6_000} {

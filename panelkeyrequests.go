@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The last requests of the organization's keys (exchange.go), and how to mend what was
+// The last requests of the organization's keys (request_exchange.go), and how to mend what was
 // refused.
 
 // requestsOnPage is how many requests a page of the list has.

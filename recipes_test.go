@@ -40,9 +40,9 @@ func TestRecipes(t *testing.T) {
 	}{
 		{"A field of a customer", columns, `"(\w+)"`, func(s string) []string { return []string{title(s)} }, true},
 		{"A route", texts["api.go"], `(?m)^\t\t\{"\w+ /api/v1(/[^"]+)", "[^"]+", (\w+)\}`, nil, false},
-		{"A page of the panel", texts["panelplaces.go"], `(\w+Area)\(\),`, func(s string) []string {
+		{"A page of the panel", texts["pages.go"], `(\w+Area)\(\),`, func(s string) []string {
 			s = strings.ToLower(strings.TrimSuffix(s, "Area"))
-			return []string{"panel" + s, "panel/" + s}
+			return []string{"pages_" + s, "panel/" + s}
 		}, true},
 		{"A table of the store", texts["model.go"], `(?m)^\t(table\w+): +\{"[^"]*", "([^"]*)"`, nil, false},
 		{"A flag", source, `c\.set\.\w+\((?:&[\w.]+, )?("[\w-]+")`, func(s string) []string {

@@ -9,7 +9,7 @@ import (
 )
 
 // Pages of reminders, each a bounded amount of work. Birthdays come in the order of their days from
-// today on: the index of birthdays has it (birthdays.go).
+// today on: the index of birthdays has it (sweep_birthdays.go).
 //
 // What expires comes by the day on which it does. No index has that order, but the table of what is
 // due comes close: an account has an entry there no later than what expires first of it. So the

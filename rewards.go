@@ -30,7 +30,7 @@ type redemption struct {
 	Sale    id // in which it was used; zero: not known
 	Effect  effect
 
-	Gift gift // of one that nobody redeemed (gifts.go)
+	Gift gift // of one that nobody redeemed (rewards_gifts.go)
 }
 
 // An effect is what a till takes off; without a Type it is none.
@@ -323,7 +323,7 @@ func (e effect) valid() bool {
 }
 
 // numberRedemption gives a new redemption its number, writes its entries by id, by
-// code and in the sets of redemptions.go, and counts it.
+// code and in the sets of rewards_redemptions.go, and counts it.
 func (rw *rewardsTxn) numberRedemption(x *redemption) error {
 	n, err := rw.t.count()
 	if err != nil {

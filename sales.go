@@ -36,7 +36,7 @@ type sale struct {
 	RegisteredAt instant // when it came; never earlier than that of the sale before
 	OccurredAt   instant // of a return: when it happened by its till's clock, if that was ahead; else 0
 
-	Vouchers []uint64 // redemptions that come back with it (saleredemptions.go)
+	Vouchers []uint64 // redemptions that come back with it (rewards_sales.go)
 
 	Payment *salePayment // with points, or what a return undoes of one; nil: none
 
@@ -44,7 +44,7 @@ type sale struct {
 
 	Version uint64 // of the configuration that a purchase was sold under; 0: before reasons were kept (explanation.go)
 
-	Given []givenVoucher // vouchers that a purchase gave, or what became of them by a return (saleredemptions.go)
+	Given []givenVoucher // vouchers that a purchase gave, or what became of them by a return (rewards_sales.go)
 }
 
 // Tags of a sale's optional fields.

@@ -3,7 +3,7 @@ package main
 import "container/heap"
 
 // Sales of the customers that a search finds, newest first. For few customers this follows their
-// chains of sales. For many it scans the log of sales (salelog.go).
+// chains of sales. For many it scans the log of sales (sales_log.go).
 
 const (
 	// fewCustomers is how many customers at most are read one by one.

@@ -11,7 +11,7 @@ import (
 )
 
 // A sandbox serves an organization to try out, with a clock that is moved by hand (testclock.go) and
-// routes that only it has (api_sandbox.go); contract §24. Its store says that it is one
+// routes that only it has (sandbox_serve.go); contract §24. Its store says that it is one
 // (sandboxmark.go). The organization begins a year before the clock, so that sales of a year can be
 // made up.
 

@@ -70,7 +70,7 @@ func faultsOf(s step, res *http.Response, body []byte, requestID string) (faults
 	return faults
 }
 
-// preparedTargets are answered with what was prepared before (reference.go).
+// preparedTargets are answered with what was prepared before (request_reference.go).
 var preparedTargets = []string{"/api/v1/openapi.json", "/docs"}
 
 // An outcome is a response in which names replace the values they stand for.

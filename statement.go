@@ -9,7 +9,7 @@ import (
 // what the account was before and after (contract §22). It speaks of what is written: the ledger up
 // to the last movement dated up to the statement's end, whose hash is the digest. So a sale that
 // comes later does not make it false, and `sello verify -statement` can tell whether it is the
-// ledger's (verify_statement.go).
+// ledger's (admin_statement.go).
 //
 // The statement of a month that is not over ends with its last movement. Names of keys and people
 // are not in it, since the ledger has none.

@@ -197,7 +197,7 @@ func longView(s Store) func(context.Context, func(Tx) error) error {
 type sharedStore interface {
 	Store
 
-	// onOthers has others called when another process has committed in a part (partition.go):
+	// onOthers has others called when another process has committed in a part (model_ledger.go):
 	// before a View or Update of this one sees that. settings says whether keys were written that
 	// databaseOptions.setting names: that is told of part 0, too. Of a part that nothing was read from
 	// yet, nothing else is told. onOthers is called before the first View or Update.

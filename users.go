@@ -12,14 +12,14 @@ import (
 // each organization that it is a member of.
 //
 //	U user 0      → user
-//	U user 1      → its second factor (totp.go)
+//	U user 1      → its second factor (users_factors.go)
 //	U user 2 hash → empty: its sessions
 //	U user 3 org  → empty: its organizations
-//	U user 4 hash → a device that it has logged in from (sessions.go)
+//	U user 4 hash → a device that it has logged in from (users_sessions.go)
 //	N email       → user
 //	M org user    → membership
 //
-// None of these tables holds settings (cache.go): a log-in must not empty the caches of all
+// None of these tables holds settings (engine_cache.go): a log-in must not empty the caches of all
 // API keys. Each request of the panel reads the records.
 //
 // The audit log names a user by its id. A change that concerns the user everywhere, such as

@@ -88,7 +88,7 @@ func (v *verifier) oneSale(logged *logCheck, s *sale) error {
 	return v.has(tableExternalIDs, v.txn.sales.externalKey(s.ExternalID).u64(s.Seq), nil, what)
 }
 
-// A logCheck builds the tables of salelog.go anew.
+// A logCheck builds the tables of sales_log.go anew.
 type logCheck struct {
 	v         *verifier
 	sales     uint64                // all there are

@@ -1,7 +1,7 @@
 package main
 
 // A voucherGiver gives vouchers that nobody redeems, where points and purchases bring a customer to
-// them: the rewards do (gifts.go).
+// them: the rewards do (rewards_gifts.go).
 type voucherGiver interface {
 	// give gives the reward of a rule of an account's program to its customer, if stock and limits
 	// of the reward allow it. sale is the one that is being registered; zero: none.

@@ -89,7 +89,7 @@ var oftenCheckpoints = []alteration{
 	{"internal/disk/checkpoint.go", "defaultMemAge  = 30 * time.Second ", "defaultMemAge  = 30 * time.Millisecond "},
 	{"internal/disk/checkpoint.go", "checkpointStep = 512 ", "checkpointStep = 32 "},
 	{"internal/disk/checkpoint.go", "lookPause      = 250 * ", "lookPause      = 5 * "},
-	{"idempotency.go", "sliceNames = 1 << 15", "sliceNames = 1 << 5"},
+	{"retries.go", "sliceNames = 1 << 15", "sliceNames = 1 << 5"},
 }
 
 // buildOnce returns the path of the binary for a key. The first caller with the key builds it.

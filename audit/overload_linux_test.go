@@ -38,7 +38,7 @@ const (
 	goodClientPause = 5 * time.Millisecond
 )
 
-// The server's own limits: copies of those in inputs.go, request.go, json.go and limits.go.
+// The server's own limits: copies of those in api_inputs.go, request.go, input_json.go and limits.go.
 const (
 	maxItems   = 500
 	maxBody    = 1 << 20

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// API keys: the list, and all about one of them. panelkeyforms.go makes and ends them.
+// API keys: the list, and all about one of them. pages_keyforms.go makes and ends them.
 
 const (
 	keyPath    = keysPath + "/{keyId}"

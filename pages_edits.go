@@ -17,7 +17,7 @@ import (
 )
 
 // Forms that change the configuration. Each lays its fields over the document as it is and
-// applies the whole (apply.go), so that its checks and faults are those of a document. Such
+// applies the whole (document_apply.go), so that its checks and faults are those of a document. Such
 // a form is applied only as it was reviewed: its page shows first what would change.
 
 // codeConfigChanged says that the form was made from another configuration than there is.

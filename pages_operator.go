@@ -102,7 +102,7 @@ func operatorPage(v *panelRequest) (any, fillFunc) {
 	return view, nil
 }
 
-// figures are those of metrics.go.
+// figures are those of serve_metrics.go.
 func (s *panelServer) figures(a *api, now instant) (f serverFigures) {
 	f.Up = max(now.sub(s.started), 0).Seconds()
 	if store, is := s.store.(*boltStore); is {

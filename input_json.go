@@ -9,7 +9,7 @@ import (
 )
 
 // This file parses request bodies, strictly. Handlers read the result field by field
-// (fields.go).
+// (input_fields.go).
 
 // An object is the members of one JSON object, or the parameters of a query, in the
 // order they came and without duplicates. Names are unescaped. A value of a JSON object

@@ -16,7 +16,7 @@ import (
 //
 // It carries HTTP/1.1 alone. A till sends one request at a time and gains nothing from
 // HTTP/2. The frames of HTTP/2 would also pass by what bounds and refuses requests here
-// (refusals.go, internal/unwatched), and its streams have been the cheapest way to attack servers
+// (request_connections.go, internal/unwatched), and its streams have been the cheapest way to attack servers
 // (rapid resets, endless headers).
 
 // encrypted wraps the listener of the public API for TLS.

@@ -28,7 +28,7 @@ type config struct {
 	Webhooks []*webhookDoc `json:"webhooks,omitempty"`
 
 	NextProgram uint32 `json:"nextProgram"`       // the number that the next new program gets
-	Recount     bool   `json:"recount,omitempty"` // customers are being recounted (recount.go)
+	Recount     bool   `json:"recount,omitempty"` // customers are being recounted (sweep_recount.go)
 
 	zone  *time.Location
 	all   []*program // those with join: All
@@ -156,7 +156,7 @@ type programDoc struct {
 	NegativeBalance string       `json:"negativeBalance"` // Clamp or Debt
 	TierBasis       tierBasis    `json:"tierBasis"`
 	Tiers           []tier       `json:"tiers"`                 // lowest threshold first
-	Payment         *paymentDoc  `json:"payment,omitempty"`     // nil: its points pay nothing (payment.go)
+	Payment         *paymentDoc  `json:"payment,omitempty"`     // nil: its points pay nothing (sales_payments.go)
 	ExcludeSKUs     []string     `json:"excludeSkus,omitempty"` // of all its rules
 	Rules           []rule       `json:"rules"`
 }
@@ -225,7 +225,7 @@ type tier struct {
 	Multiplier *decimal `json:"multiplier,omitempty"`
 }
 
-// A paymentDoc says what the points of a program pay (payment.go).
+// A paymentDoc says what the points of a program pay (sales_payments.go).
 type paymentDoc struct {
 	Points     decimal  `json:"points"` // so many are worth Amount
 	Amount     decimal  `json:"amount"`
@@ -286,7 +286,7 @@ type rule struct {
 	PerItem    *decimal `json:"perItem,omitempty"`
 	Points     *decimal `json:"points,omitempty"`
 	Multiplier *decimal `json:"multiplier,omitempty"`
-	Reward     string   `json:"reward,omitempty"` // key of one that is given as a voucher (gifts.go)
+	Reward     string   `json:"reward,omitempty"` // key of one that is given as a voucher (rewards_gifts.go)
 
 	PendingDays   int `json:"pendingDays,omitempty"`
 	ExpiresInDays int `json:"expiresInDays,omitempty"`
@@ -377,7 +377,7 @@ type rewardDoc struct {
 	Fulfilment string     `json:"fulfilment"` // Immediate or Voucher
 	ValidDays  *int       `json:"validDays,omitempty"`
 	Effect     *effectDoc `json:"effect,omitempty"`
-	AutoIssue  bool       `json:"autoIssue,omitempty"` // redeems itself when the balance reaches its cost (gifts.go)
+	AutoIssue  bool       `json:"autoIssue,omitempty"` // redeems itself when the balance reaches its cost (rewards_gifts.go)
 }
 
 // An effectDoc is what a till takes off for a redemption: what its type says,

@@ -25,7 +25,7 @@ import (
 // names lie in slices of some hours and some ten thousand names each. Only the newest
 // slice is written to, which keeps writes close together, and a slice that is too old
 // is dropped as a whole. Filters rule out most names without a look into the slices
-// (replayfilter.go).
+// (retries_filter.go).
 //
 // An answer that names customers is sealed (sealing.go): erasing one of them makes it
 // unreadable.

@@ -112,7 +112,7 @@ type target struct {
 }
 
 // newTarget serves a world. wrap, if not nil, wraps the world's handler. A loose
-// server is without refusals.go.
+// server is without request_connections.go.
 func newTarget(w *world, wrap func(http.Handler) http.Handler, loose bool) *target {
 	var handler http.Handler = w.api
 	if wrap != nil {

@@ -129,7 +129,7 @@ const (
 	categoryExpiration = "Expiration"
 	categoryReturn     = "Return"
 	categoryMerge      = "Merge"   // moves a lot or a debt to another customer (merges.go)
-	categoryHold       = "Hold"    // sets points aside (holds.go)
+	categoryHold       = "Hold"    // sets points aside (points_holds.go)
 	categoryRelease    = "Release" // ends that
 	categoryRefund     = "Refund"
 	categoryBonus      = "Bonus"

@@ -45,7 +45,7 @@ func (s twiceStore) Update(ctx context.Context, fn func(Tx) error) error {
 }
 
 // parted returns a store that panics at an Update which several servers could not make at once
-// (partition.go): one that reads a range of several parts, or changes an API key without a use of
+// (model_ledger.go): one that reads a range of several parts, or changes an API key without a use of
 // its organization's part.
 func parted(s Store) Store { return partedStore{s} }
 

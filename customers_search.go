@@ -13,7 +13,7 @@ import (
 
 // Search finds customers by words. Each word must be part of the name, the e-mail or the
 // phone, in any order (contract §19). fold says what makes no difference. The index is in
-// grams.go.
+// customers_grams.go.
 //
 // Words of digits and the punctuation of phones that follow one another are a run. A run
 // matches if its digits together are part of the phone, or if they are the phone as people

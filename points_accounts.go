@@ -61,7 +61,7 @@ type account struct {
 	Days      []dayBasis
 	DaysApart bool
 
-	// What came from another system, each given once (carriedover.go).
+	// What came from another system, each given once (points_references.go).
 	Opening  decimal
 	Historic []historicPoints
 	// In another program than the customer's own: purchases that count in it, less their
@@ -71,7 +71,7 @@ type account struct {
 	// Until when points that expire were announced (notices.go). The record has it only where
 	// Due is not after it; otherwise it follows from Due.
 	Told instant
-	// The holds that have not ended, the first to expire first (holds.go).
+	// The holds that have not ended, the first to expire first (points_holds.go).
 	Holds []openHold
 	// When what is available lapses for inactivity (idle.go).
 	Idle idleness

@@ -138,7 +138,7 @@ func (v *panelRequest) render(name string, view any) error {
 var htmlType = []string{"text/html; charset=utf-8"}
 
 // send writes the response with its length: net/http would cut it into chunks, whose ends
-// could be taken for a refusal of its own (refusals.go).
+// could be taken for a refusal of its own (request_connections.go).
 func (v *panelRequest) send(body []byte) {
 	v.exchange.status = v.status
 	v.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}

@@ -17,7 +17,7 @@ import (
 // file open at a time, and all its updates go through one watchedStore. A
 // sharedStore tells of the updates of other processes before anything sees them,
 // and a request begins by catching up with them. The known names of retries are
-// exact for the same reasons (replayfilter.go).
+// exact for the same reasons (retries_filter.go).
 
 // A watchedStore is a Store that counts the updates which write settings.
 type watchedStore struct {
