@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -8,6 +9,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -187,6 +190,121 @@ func TestBackupPlan(t *testing.T) {
 	for _, name := range foreign {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Errorf("what is not of the plan: %v", err)
+		}
+	}
+}
+
+// script writes a program for the shell and returns its path.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("no shell")
+	}
+	path := filepath.Join(t.TempDir(), "after backup.sh")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestBackupAfter runs commands, and checks what the log says and what is counted.
+func TestBackupAfter(t *testing.T) {
+	t.Setenv("NOTIFY_SOCKET", "9")
+	for _, test := range []struct {
+		text, log string
+		stopped   bool
+		unsent    int
+	}{
+		{"exit ${NOTIFY_SOCKET:-0}", `level=INFO msg="backup command" file="/b/copia 1.db" ms=`, false, 0},
+		{"echo sent; echo no such host >&2; exit 3", `level=ERROR msg="backup command failed" file="/b/copia 1.db" cause="exit status 3" output="sent\nno such host" ms=`, false, 1},
+		{"sleep 100", `level=WARN msg="backup command interrupted" file="/b/copia 1.db" ms=`, true, 0},
+	} {
+		log := new(bytes.Buffer)
+		p := &backupPlan{now: time.Now, log: slog.New(slog.NewTextHandler(log, nil)), state: new(backupState)}
+		var err error
+		if p.afterBackup, err = newAfterBackup(script(t, test.text)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		if test.stopped {
+			stop()
+		}
+		p.pass(ctx, "/b/copia 1.db")
+		stop()
+		if !strings.Contains(log.String(), test.log) || strings.Count(log.String(), "\n") != 1 {
+			t.Errorf("%s: no %s in\n%s", test.text, test.log, log)
+		}
+		if f := p.state.figures(); f.Unsent != test.unsent || f.Sent.IsZero() != (test.unsent > 0 || test.stopped) {
+			t.Errorf("%s: %+v", test.text, f)
+		}
+	}
+}
+
+// TestBackupAfterFlag: what is wrong with the flag is said at the start.
+func TestBackupAfterFlag(t *testing.T) {
+	t.Parallel()
+	s := newTill(t)
+	serve := "serve -addr 127.0.0.1:0 -backup-after "
+	for line, want := range map[string]string{
+		serve + "true": "-backup-after va con -backup-every y -backup-dir",
+		serve + "no-such-program -backup-every 1h -backup-dir " + s.dir:        "-backup-after: no-such-program: no se encuentra ese programa",
+		serve + s.file("text", "x") + " -backup-every 1h -backup-dir " + s.dir: "/text: sin permiso",
+		serve + s.dir + "/missing -backup-every 1h -backup-dir " + s.dir:       "/missing: no existe",
+	} {
+		if code, _, errs := s.run(line); code == 0 || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit %d, %s", line, code, errs)
+		}
+	}
+	out := filepath.Join(s.dir, "sent")
+	s.env["SELLO_BACKUP_AFTER"] = script(t, fmt.Sprintf(`cp "$1" %[1]s.part && mv %[1]s.part %[1]s`, out)) // never there in part
+	s.env["SELLO_BACKUP_DIR"], s.env["SELLO_BACKUP_EVERY"] = s.dir, "1h"
+	r, _ := s.start("serve")
+	for {
+		if _, err := os.Stat(out); err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	r.stop()
+	s.ok("verify -db " + out)
+}
+
+// TestDiskAlmostFull: the log tells once when room becomes scarce, and once when there is
+// enough again.
+func TestDiskAlmostFull(t *testing.T) {
+	t.Parallel()
+	const gib = 1 << 30
+	for _, test := range []struct {
+		reason string
+		all    uint64
+		free   []uint64
+		want   string // of each figure: a line that begins, ends or neither
+	}{
+		{"a small disk: a tenth of it", 5 * gib, []uint64{gib, gib / 2, gib/2 - 1, gib / 2, gib/2 + gib/8 - 1, gib/2 + gib/8, gib/2 - 1}, "..b..eb"},
+		{"a large disk: 1 GiB", 1000 * gib, []uint64{99 * gib, gib, gib - 1, 0, gib, gib + gib/4, gib}, "..b..e."},
+		{"almost full from the start", 100 * gib, []uint64{5, 5}, "b."},
+		{"a system that tells nothing", 0, []uint64{0, 0}, ".."},
+	} {
+		d, got := new(diskSpace), ""
+		for _, free := range test.free {
+			log := new(bytes.Buffer)
+			d.note(free, test.all, "/data", slog.New(slog.NewTextHandler(log, nil)))
+			switch text := log.String(); {
+			case strings.Contains(text, `level=WARN msg="disk almost full" dir=/data free=`):
+				got += "b"
+			case strings.Contains(text, `level=INFO msg="disk has room again" dir=/data free=`):
+				got += "e"
+			case text == "":
+				got += "."
+			default:
+				t.Error(text)
+			}
+			if d.free.Load() != free || d.all.Load() != test.all {
+				t.Errorf("%s: %d of %d", test.reason, d.free.Load(), d.all.Load())
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s: %s, want %s", test.reason, got, test.want)
 		}
 	}
 }

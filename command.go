@@ -2,18 +2,24 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/netip"
+	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"sello/internal/disk"
 	"sello/internal/nearest"
 	"sello/internal/sheet"
 	"sello/internal/wallclock"
@@ -359,4 +365,168 @@ func splitList(s string) []string {
 		}
 	}
 	return list
+}
+
+// Samples of what the commands read, to begin with.
+
+//go:embed demo.json
+var demoDocument []byte
+
+// sampleSheets are files to import, by their kind.
+var sampleSheets = map[string]string{
+	importCustomers: `Nombre,Apellido,Correo,Teléfono,Cumpleaños,Puntos
+María,García,maria@example.com,55 1234 5678,14/05/1990,120
+José,Núñez,jose@example.com,,,85
+Ana,López,,33 1234 5678,02/11/1985,
+`,
+	importSales: `Ticket,Fecha,Correo,Teléfono,Tipo,Total,Producto,Cantidad,Precio
+T-1,23/11/2025 10:15,maria@example.com,,Compra,318,GRANO-500,1,260
+T-1,23/11/2025 10:15,maria@example.com,,Compra,318,CAFE-LATTE,1,58
+T-2,23/11/2025 17:40,,33 1234 5678,Compra,84,CAFE-AMERICANO,2,42
+T-2,24/11/2025 09:05,,33 1234 5678,Devolución,42,CAFE-AMERICANO,1,42
+`,
+	importPoints: `Referencia,Correo,Teléfono,Puntos,Categoría,Comentario,Vencen
+NAVIDAD-1,maria@example.com,,50,Campaña,Regalo de Navidad,31/01/2030
+NAVIDAD-2,,33 1234 5678,50,Campaña,Regalo de Navidad,31/01/2030
+AJUSTE-7,jose@example.com,,-20,Ajuste,Se dieron dos veces,
+`,
+}
+
+// sampleFlag is of commands that read a file.
+func sampleFlag(c *invocation) {
+	c.set.BoolVar(&c.sample, "sample", false, "escribe un archivo de ejemplo, para empezar; no lleva ARCHIVO")
+}
+
+// How far a long command has come, in one line of a terminal.
+
+// progressPause is how long a line stands before the next one takes its place.
+const progressPause = 250 * time.Millisecond
+
+// A progressLine shows how far something has come, where standard error is a terminal.
+type progressLine struct {
+	out     io.Writer // nil: show nothing
+	what    string    // is being done
+	started time.Time
+	width   int // of what stands there, in characters
+}
+
+func (c *invocation) progress(what string) *progressLine {
+	p := &progressLine{what: what, started: time.Now()}
+	if isTerminal(c.stderr) {
+		p.out = c.stderr
+	}
+	return p
+}
+
+// isTerminal reports whether w is a terminal.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// telling runs fn with a context in which the operations of this process say how far they have
+// come, and shows that.
+func (c *invocation) telling(ctx context.Context, what string, fn func(context.Context) error) error {
+	var done disk.Progress
+	return c.progress(what).during(done.Done, func() error { return fn(disk.WithProgress(ctx, &done)) })
+}
+
+// during runs fn, and meanwhile shows how much of it is done, of 1. In the end the line is
+// empty again.
+func (p *progressLine) during(done func() float64, fn func() error) error {
+	if p.out == nil {
+		return fn()
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(progressPause)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				p.show(p.text(done(), time.Since(p.started)))
+			case <-stop:
+				p.show("")
+				return
+			}
+		}
+	}()
+	defer func() { // also if fn panics
+		close(stop)
+		<-stopped
+	}()
+	return fn()
+}
+
+// text says how much is done, and how long the rest takes if it goes on as before, which says
+// nothing in the first seconds. While nothing is known to be done, as of what a server does, it
+// says how long that has taken.
+func (p *progressLine) text(done float64, took time.Duration) string {
+	if done == 0 {
+		return p.what + ": " + timeText(took)
+	}
+	text := fmt.Sprintf("%s: %.0f %%", p.what, 100*done)
+	if took < 2*time.Second || done < 0.005 || done >= 1 {
+		return text
+	}
+	return text + ", faltan " + timeText(time.Duration(float64(took)*(1-done)/done))
+}
+
+// show puts a text in the place of the one before.
+func (p *progressLine) show(text string) {
+	width := utf8.RuneCountInString(text)
+	fmt.Fprintf(p.out, "\r%s%s", text, strings.Repeat(" ", max(0, p.width-width)))
+	if p.width = width; text == "" {
+		fmt.Fprint(p.out, "\r")
+	}
+}
+
+// panelFlags are the flags of serve and demo about the panel.
+func panelFlags(c *invocation) {
+	limits := usualSessionLimits()
+	c.set.StringVar(&c.panel, "panel", "", "`dirección` con la que se abre el panel, como https://puntos.example.mx, u off, que no lo sirve; sin ella, la propia si es de esta máquina, y si no, off")
+	c.set.BoolVar(&c.hsts, "hsts", true, "con -tls-cert, las páginas del panel dicen al navegador que use solo HTTPS con este nombre, durante un año")
+	c.set.DurationVar(&c.panelIdle, "panel-idle", limits.idle, "`tiempo` sin uso tras el que termina una sesión del panel, de al menos 5m")
+	c.set.DurationVar(&c.panelLongest, "panel-longest", limits.longest, "`tiempo` tras el que termina una sesión del panel en todo caso")
+}
+
+// leastIdle is the least that -panel-idle may be: whoever reads a page for longer would lose
+// what is typed next.
+const leastIdle = 5 * time.Minute
+
+// checkPanel returns an error if the flags about the panel are wrong.
+func (c *invocation) checkPanel() (err error) {
+	c.panelAt, c.panelOn, err = parsePanelAddress(c.panel)
+	switch {
+	case err != nil:
+		return err
+	case c.panelIdle < leastIdle:
+		return &usageError{"-panel-idle debe ser de al menos 5m"}
+	case c.panelLongest < c.panelIdle:
+		return &usageError{"-panel-longest no puede ser menor que -panel-idle"}
+	}
+	return nil
+}
+
+// panelServed returns the address of the panel of a server that listens at an address, and the
+// text that its links begin with; "" if the server has no panel. Without -panel it has one only
+// where nobody else can reach it.
+func (c *invocation) panelServed(at net.Addr) (address panelAddress, link string) {
+	switch listens, err := netip.ParseAddrPort(at.String()); {
+	case !c.panelOn:
+		return panelAddress{}, ""
+	case c.panelAt.url != nil:
+		return c.panelAt, c.panelAt.origin()
+	case err != nil || !listens.Addr().Unmap().IsLoopback():
+		return panelAddress{}, ""
+	case c.tlsCert != "":
+		address = panelAddress{&url.URL{Scheme: "https", Host: at.String()}}
+		return address, address.origin()
+	}
+	return panelAddress{}, "http://" + at.String()
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,5 +111,86 @@ func TestProgressOfOperations(t *testing.T) {
 	}
 	if at, err := read.Seek(5, io.SeekStart); err != nil || read.at != at || at != 5 {
 		t.Errorf("%d, %v", read.at, err)
+	}
+}
+
+// TestPanelAddress shows which addresses of the panel are taken, and what follows from each.
+// Panel check 5.
+func TestPanelAddress(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		given  string
+		origin string
+		secure bool
+		plain  bool     // without TLS over a network
+		hosts  []string // that are its own
+		others []string
+	}{
+		{"https://Puntos.example.mx", "https://puntos.example.mx", true, false, []string{"puntos.example.mx"}, []string{"puntos.example.mx:8080", "evil.test", "", "x.puntos.example.mx"}},
+		{"https://puntos.example.mx:443/", "https://puntos.example.mx", true, false, []string{"puntos.example.mx"}, []string{"127.0.0.1"}},
+		{"https://puntos.example.mx:8443", "https://puntos.example.mx:8443", true, false, []string{"puntos.example.mx:8443"}, []string{"puntos.example.mx"}},
+		{"http://192.168.1.10:8080", "http://192.168.1.10:8080", false, true, []string{"192.168.1.10:8080"}, []string{"192.168.1.10", "localhost:8080"}},
+		{"http://tienda.test:80", "http://tienda.test", false, true, []string{"tienda.test"}, []string{"tienda.test:80"}},
+		{"http://localhost:8080", "http://localhost:8080", false, false, []string{"localhost:8080"}, []string{"localhost", "127.0.0.1:8080"}},
+		{"http://[fd00::1]:8080", "http://[fd00::1]:8080", false, true, []string{"[fd00::1]:8080"}, []string{"[fd00::2]:8080"}},
+		{"", "", false, false, []string{"localhost", "localhost:8080", "127.0.0.1:1", "[::1]:8080", "127.0.0.2"}, []string{"evil.test", "localhost.evil.test", "192.168.1.10", "", "0.0.0.0:8080"}},
+	} {
+		a, on, err := parsePanelAddress(test.given)
+		if err != nil || !on || a.origin() != test.origin || a.isSecure() != test.secure || a.isPlain() != test.plain {
+			t.Errorf("%q: %q, on %t, secure %t, plain %t, %v", test.given, a.origin(), on, a.isSecure(), a.isPlain(), err)
+		}
+		for _, host := range test.hosts {
+			if !a.allows(host) {
+				t.Errorf("%q refuses %q", test.given, host)
+			}
+		}
+		for _, host := range test.others {
+			if a.allows(host) {
+				t.Errorf("%q allows %q", test.given, host)
+			}
+		}
+		c := a.cookie("x")
+		if want := map[bool]string{true: "__Host-sello", false: "sello"}[test.secure]; c.Name != want || c.Secure != test.secure || !c.HttpOnly || c.Path != "/" || c.Domain != "" {
+			t.Errorf("%q: the cookie is %v", test.given, c)
+		}
+	}
+	if _, on, err := parsePanelAddress("off"); on || err != nil {
+		t.Errorf("off is on: %v", err)
+	}
+	for _, given := range []string{
+		"puntos.example.mx", "ftp://a.mx", "https://", "https://a.mx/panel", "https://a.mx?x", "https://a.mx?", "https://a.mx#x", "https://ana@a.mx",
+		"https://a.mx:", "//a.mx", "https://a.mx:x", "https://tiendañ.mx", "on", "http://:8080",
+	} {
+		_, _, err := parsePanelAddress(given)
+		if e, ok := errors.AsType[*usageError](err); !ok || !strings.HasPrefix(e.message, "-panel ") {
+			t.Errorf("%q: %v", given, err)
+		}
+	}
+}
+
+// TestPanelServed shows where a server without -panel has one.
+func TestPanelServed(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ given, cert, listens, want string }{
+		{"", "", "127.0.0.1:8080", "http://127.0.0.1:8080"},
+		{"", "", "[::1]:8080", "http://[::1]:8080"},
+		{"", "c.pem", "127.0.0.1:8443", "https://127.0.0.1:8443"},
+		{"", "", "0.0.0.0:8080", ""},
+		{"", "", "[::]:8080", ""},
+		{"", "", "192.168.1.10:8080", ""},
+		{"off", "", "127.0.0.1:8080", ""},
+		{"https://a.mx", "", "0.0.0.0:8080", "https://a.mx"},
+	} {
+		c := &invocation{panel: test.given, tlsCert: test.cert, panelIdle: usualSessionLimits().idle, panelLongest: usualSessionLimits().longest}
+		if err := c.checkPanel(); err != nil {
+			t.Fatal(err)
+		}
+		at, err := net.ResolveTCPAddr("tcp", test.listens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, link := c.panelServed(at); link != test.want {
+			t.Errorf("-panel %q, listening at %s: %q, want %q", test.given, test.listens, link, test.want)
+		}
 	}
 }

@@ -44,9 +44,9 @@ type customer struct {
 
 	Marketing consent
 
-	Secret sealSecret // of the answers that show the customer (sealing.go)
+	Secret sealSecret // of the answers that show the customer (customers_merged.go)
 
-	Written []writtenNotice // who wrote to the customer by hand (noticemarks.go)
+	Written []writtenNotice // who wrote to the customer by hand (customers_attributes.go)
 }
 
 // Statuses of customers. Merged and Erased customers are hidden: only their id finds

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestEmailsThroughAPI sends the agreed cases of e-mails (internal/contact/testdata/emails.jsonl)
@@ -235,4 +238,249 @@ func TestAttributeNumber(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestConsent(t *testing.T) {
+	t.Parallel()
+	none, yes, no := consent{}, consent{consentGiven, 10}, consent{consentRefused, 20}
+	for _, test := range []struct {
+		was  consent
+		said consentAnswer
+		want consent
+	}{
+		{none, consentUnknown, none},
+		{none, consentGiven, consent{consentGiven, 30}},
+		{yes, consentGiven, yes},
+		{yes, consentRefused, consent{consentRefused, 30}},
+		{no, consentUnknown, none},
+	} {
+		if got := test.was.said(test.said, 30); got != test.want {
+			t.Errorf("%v, then %v: %v, want %v", test.was, test.said, got, test.want)
+		}
+	}
+	for _, pair := range [][2]consent{{yes, no}, {no, yes}, {none, no}, {no, none}} {
+		if got := pair[0].later(pair[1]); got != no {
+			t.Errorf("the later of %v is %v", pair, got)
+		}
+	}
+}
+
+// TestConsentOfOnePerson: what was said last holds after a merge; an erasure leaves nothing, and the
+// audit log says who said what.
+func TestConsentOfOnePerson(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	ana, eva := s.customer("ana"), s.customer("eva")
+	say := func(cust id, a consentAnswer) {
+		must(s, func(t *txn) (any, error) { return t.customers.patch(cust, customerPatch{Marketing: &a}, nil) })
+		s.pass(time.Second)
+	}
+	said := func(cust id) consentAnswer {
+		return ask(s, func(t *txn) (consentAnswer, error) {
+			c, err := t.customers.get(cust)
+			if err != nil {
+				return 0, err
+			}
+			return c.Marketing.Answer, nil
+		})
+	}
+	say(ana, consentRefused)
+	say(eva, consentGiven)
+	s.merged(ana, eva)
+	if got := said(ana); got != consentGiven {
+		t.Errorf("merged: %v", got)
+	}
+	must(s, func(t *txn) (any, error) { return t.merges.erase(ana) })
+	if got := said(ana); got != consentUnknown {
+		t.Errorf("erased: %v", got)
+	}
+	s.verified()
+}
+
+// TestConsentImported: a column avisos takes yes and no as people write them, and a file of all
+// columns can be read again.
+func TestConsentImported(t *testing.T) {
+	t.Parallel()
+	s := newOpenTill(t)
+	s.ok("import customers " + s.file("c.csv", "correo;avisos\na@example.com;sí\nb@example.com;NO\nc@example.com;\n"))
+	wrong := s.file("d.csv", "correo;avisos\nd@example.com;quizá\n")
+	s.run("import customers " + wrong)
+	if told := string(readFile(t, wrong+".errors.csv")); !strings.Contains(told, `avisos: ""quizá"": debe ser sí o no`) {
+		t.Error(told)
+	}
+	exported := s.ok("export customers")
+	to := newOpenTill(t)
+	to.ok("import customers " + to.file("c.csv", exported))
+	if d := cmp.Diff(exported, to.ok("export customers")); d != "" || strings.Count(exported, ",true,20")+strings.Count(exported, ",false,20") != 2 {
+		t.Errorf("answers and their moments, moved (-from +to):\n%s", d)
+	}
+}
+
+// TestConsentWithdrawn: a no in a file is taken of a known customer, too, and words of other systems
+// are answers (contract §31). A yes does not undo a no.
+func TestConsentWithdrawn(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	said := func(name string) string {
+		v := s.byEmail(name).Marketing
+		return fmt.Sprint(v.Answer.text(), " ", v.At)
+	}
+	s.importCSV(t, "correo,avisos,fecha avisos\na@example.com,subscribed,2019-03-01\nb@example.com,TRUE,\nc@example.com,1,\nd@example.com,unsubscribed,2018-03-01\n")
+	yes := said("b")
+	s.pass(oneDay)
+	if told := s.importCSV(t, "correo,avisos,fecha avisos\na@example.com,Unsubscribed,2020-03-01\nb@example.com,FALSE,2018-03-01\nc@example.com,,\nd@example.com,sí,\n"); told != "0 new, 4 known, 0 wrong" {
+		t.Error(told)
+	}
+	now := s.clock.String()
+	for name, want := range map[string]string{"a": "false 2020-03-01T06:00:00.000Z", "b": "false " + now, "c": yes, "d": "false 2018-03-01T06:00:00.000Z"} {
+		if got := said(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	if told := s.importCSV(t, "correo,avisos,fecha avisos\ne@example.com,no,2999-01-01\n"); !strings.Contains(told, "fecha avisos: \"2999-01-01\": no puede ser una fecha futura") {
+		t.Error(told)
+	}
+	s.verified()
+}
+
+// marked is what a customer's record has: who wrote about what, by the first letters.
+func (s *shop) marked(cust id) string {
+	return ask(s, func(t *txn) (string, error) {
+		c, err := t.customers.get(cust)
+		if err != nil {
+			return "", err
+		}
+		var all []string
+		for _, w := range c.Written {
+			all = append(all, string(w.Kind)+" "+t.dayOf(w.At).date().Format(time.DateOnly))
+		}
+		return strings.Join(all, "; "), nil
+	})
+}
+
+func (s *shop) mark(cust id, kind noticeKind, wrote bool) {
+	must(s, func(t *txn) (any, error) { return nil, t.customers.markWritten(cust, kind, id{1}, wrote) })
+}
+
+// TestMarkWritten: a mark is of one kind, replaces the one before, can be undone, and goes after 60
+// days; a merge keeps the later one, an erasure none; clients of the API see no change.
+func TestMarkWritten(t *testing.T) {
+	t.Parallel()
+	s := newRemindedShop(t)
+	ana, eva := s.customer("ana"), s.customer("eva")
+	shown := func(cust id) (etag string, updated instant, events uint64) {
+		ask(s, func(t *txn) (any, error) {
+			c, err := t.customers.get(cust)
+			n, _ := t.count()
+			etag, updated, events = c.etag(), c.UpdatedAt, n.Events+n.Audit
+			return nil, err
+		})
+		return etag, updated, events
+	}
+	etag, updated, events := shown(ana)
+	s.mark(ana, noticeBirthday, true)
+	s.pass(oneDay)
+	s.mark(ana, noticeExpiring, true)
+	same(t, "two kinds", s.marked(ana), "birthday 2026-03-02; expiring 2026-03-03")
+	s.pass(oneDay)
+	s.mark(ana, noticeExpiring, true)
+	s.mark(ana, noticeBirthday, false)
+	s.mark(ana, noticeAlmost, false)
+	same(t, "again, and undone", s.marked(ana), "expiring 2026-03-04")
+	if e, u, n := shown(ana); e != etag || u != updated || n != events {
+		t.Error("it is a change for clients", e, u, n)
+	}
+	s.pass(oneDay)
+	s.mark(eva, noticeExpiring, true)
+	s.mark(eva, noticeAlmost, true)
+	must(s, func(t *txn) (any, error) { c, _, err := t.merges.merge(ana, eva); return c, err })
+	same(t, "merged", s.marked(ana), "expiring 2026-03-05; almost 2026-03-05")
+	same(t, "of the stub", s.marked(eva), "")
+	s.pass(60*oneDay - time.Second)
+	known := func() (ok bool) {
+		ask(s, func(t *txn) (any, error) {
+			c, err := t.customers.get(ana)
+			_, ok = writtenOf(c.Written, noticeExpiring, t.now)
+			return nil, err
+		})
+		return ok
+	}
+	if !known() {
+		t.Error("it is forgotten before 60 days")
+	}
+	s.pass(time.Second)
+	if known() {
+		t.Error("it is known after 60 days")
+	}
+	s.mark(ana, noticeBirthday, true)
+	same(t, "what is old is not kept", s.marked(ana), "birthday 2026-05-04")
+	must(s, func(t *txn) (any, error) { return t.merges.erase(ana) })
+	same(t, "erased", s.marked(ana), "")
+	_, err := write(s.Context(), s.engine, s.org, s.clock, func(t *txn) (any, error) {
+		return nil, t.customers.markWritten(ana, noticeBirthday, id{1}, true)
+	})
+	if err == nil {
+		t.Error("an erased customer is marked")
+	}
+}
+
+// TestNoticesMarked: the page's buttons mark who was written to and undo it, and the export of the
+// person has it. What is no list or no customer of the organization is refused.
+func TestNoticesMarked(t *testing.T) {
+	t.Parallel()
+	s := newRemindedShop(t)
+	ana := s.customer("ana")
+	s.consents(ana, consentGiven)
+	s.buy(ana, "100")
+	s.pass(55 * 24 * time.Hour)
+	d := newPanelShopOn(s)
+	page := func() string { return mainOf(d.open(roleManager, noticesPath+"?que=mes").Body.String()) }
+	if p := page(); !strings.Contains(p, "Ya le escribí") || strings.Contains(p, "Le escribió") {
+		t.Error(p)
+	}
+	to := noticesPath + "/" + ana.String()
+	if w := d.post(roleManager, to+"/escrito", url.Values{"que": {"mes"}}); w.Code != http.StatusSeeOther || !strings.HasPrefix(w.Header().Get("Location"), noticesPath+"?que=mes") {
+		t.Error(w.Code, w.Header(), w.Body)
+	}
+	if p := page(); strings.Contains(p, "Ya le escribí") || !strings.Contains(p, "Le escribió Manager, el 26 abr 2026, 04:00") || !strings.Contains(p, "No le escribí") {
+		t.Error(p)
+	}
+	if p := d.open(roleManager, noticesPath+"?que=casi").Body.String(); strings.Contains(p, "Le escribió") {
+		t.Error("it is of another list too", mainOf(p))
+	}
+	export := ask(s, func(t *txn) (string, error) {
+		c, err := t.customers.get(ana)
+		if err != nil {
+			return "", err
+		}
+		b, err := (&personExport{family: []*customer{c}}).head(t, nil)
+		return string(b), err
+	})
+	if want := `"notices":[{"kind":"expiring","at":"2026-04-26T10:00:00.000Z","by":{"type":"User",`; !strings.Contains(export, want) {
+		t.Error(export)
+	}
+	must(s, func(t *txn) (any, error) {
+		return nil, t.people.removeMember(s.member(d.tokens[roleOwner]), d.users[roleManager])
+	})
+	if p := mainOf(d.open(roleOwner, noticesPath+"?que=mes").Body.String()); !strings.Contains(p, "Le escribió alguien que ya no es del equipo, el") {
+		t.Error(p)
+	}
+	if d.post(roleOwner, to+"/quitar", url.Values{"que": {"mes"}}); s.marked(ana) != "" {
+		t.Error(s.marked(ana))
+	}
+	if w := d.post(roleOwner, to+"/escrito", url.Values{"que": {"nada"}}); w.Code != http.StatusUnprocessableEntity || s.marked(ana) != "" {
+		t.Error(w.Code, s.marked(ana))
+	}
+	if w := d.post(roleCashier, to+"/escrito", url.Values{"que": {"mes"}}); w.Code != http.StatusForbidden || s.marked(ana) != "" {
+		t.Error(w.Code, s.marked(ana))
+	}
+	s.secondShop()
+	var eva id
+	s.in(2, func() { eva = s.customer("eva") })
+	w := d.post(roleOwner, noticesPath+"/"+eva.String()+"/escrito", url.Values{"que": {"mes"}})
+	s.in(2, func() {
+		if w.Code < 400 || s.marked(eva) != "" {
+			t.Error(w.Code, s.marked(eva))
+		}
+	})
 }

@@ -41,21 +41,21 @@
 //     are written to the store once a second, to which each server adds its share;
 //   - the last requests of each organization, for the panel, which says that they are lost with the
 //     process (request_exchange.go);
-//   - the refused requests of each source (limits.go) and its connections (gate.go), as
+//   - the refused requests of each source (limits.go) and its connections (request_connections.go), as
 //     SECURITY.md says;
 //   - the semaphores of large requests (limits.go);
-//   - the tries of passwords and of codes (throttle.go) and the requests of each session of the
+//   - the tries of passwords and of codes (users_passwords.go) and the requests of each session of the
 //     panel in the last minute (panel.go), as SECURITY.md says;
 //   - when sessions of the panel were last seen (users_sessions.go), which is written every 4 minutes:
 //     the latest moment that any server writes counts;
-//   - which imports are under way (leases.go): a lease has the sweeps of other servers wait;
-//   - the tasks that the panel started, and what came of the last ones (panelserver.go), as the
+//   - which imports are under way (engine_cache.go): a lease has the sweeps of other servers wait;
+//   - the tasks that the panel started, and what came of the last ones (panel_server.go), as the
 //     panel says;
 //   - how many customers a segment has, for ten minutes after the panel counted them
-//     (panelhandouts.go);
+//     (pages_segments.go);
 //   - the last attempts of each webhook (webhooks.go); how far its receiver has come is stored,
 //     and the server that has its lease delivers;
-//   - the leases that it holds (leases.go): one for the sweep and the recount, and one for each webhook;
+//   - the leases that it holds (engine_cache.go): one for the sweep and the recount, and one for each webhook;
 //   - refused log-ins that are not in the audit log yet (users_logins.go): each server adds its own;
 //   - when the last backups were made and passed on (backup.go): only of a file;
 //   - the next moment when a birthday can be due (sweep_birthdays.go): only a change of settings makes it
@@ -85,391 +85,370 @@
 // may be stored. A full disk is different: writes get 503 until there is room, reads go on,
 // and nothing ends.
 //
-// # The order of the files
+// # The house
 //
-// A file uses only package-level names and methods that files above it in this
-// list define. TestHouseOrder checks this. Files of one room of the domain may use
-// each other's names, and tests are exempt; testdata/house.txt lists what does not keep
-// to the order yet. Files that differ by build tag count as one, under the name without that
-// ending. None differs by system: what does is in a library.
+// The product is one flat package, and its listing is the plan of the house. Each section below
+// is a room; its title ends in the names of its files. No name is in two rooms, so the beginning
+// of a file's name says where it stands. A room uses package-level names and methods of itself
+// and of the rooms above it. The domain reaches from "Transactions" to "Operations across rooms":
+// there, the files of one room may also use each other's names; elsewhere a file uses files that
+// stand above it. testdata/house.txt lists what does not keep to that yet. Tests are exempt.
+// Files that differ by build tag count as one, under the name without that ending. TestHouse
+// holds the code to all of it.
 //
-// The libraries under internal/ know nothing of sello: cert (a certificate renewed in its files),
-// chart (pictures of figures, colours that can be read), contact (e-mail addresses and phone
-// numbers), fold (texts that a search takes for equal), gate (how many connections there may be),
-// tz (time zones), ordered (entries and merging), parallel (tasks on several goroutines), host
-// (what is done differently on each operating system), metrics (counters, in the text format of
-// Prometheus), qr (QR codes as SVG), reference (a page from an OpenAPI document), sheet (the text
-// of a spreadsheet: encodings, records of CSV, cells), static (texts made once, with ETag and
-// gzip), systemd (what a supervisor is told), throttle (how often something is done), unwatched
-// (net/http without its background read), wallclock (whether the machine's clock is right),
-// webhook (signed deliveries) and disk; processtest is for tests. Disk is the journaled bbolt
-// file; its doc.go says how a write is stored, and what is done behind bbolt's back.
+// Most rooms of the domain have a field in txn, which has their methods and what a transaction
+// keeps for them (rooms.go). The customers have three: t.customers, t.merges, which finds the
+// customer that has the records of a merged one, and t.seals, the keys of stored answers.
+//
+// The libraries know nothing of sello:
+//
+//	internal/blockset      sets of numbers, in blocks of bits
+//	internal/cert          a certificate that is renewed in its files
+//	internal/chart         pictures of figures, and colours that can be read on each other
+//	internal/contact       e-mail addresses and phone numbers
+//	internal/disk          the journaled bbolt file; its doc.go says how a write is stored,
+//	                       when the journal's checkpoint comes, and what is done behind bbolt's
+//	                       back
+//	internal/fold          texts that a search takes for equal
+//	internal/gate          how many connections there may be, of each source too
+//	internal/handover      a command that is given each new file
+//	internal/host          what is done differently on each operating system
+//	internal/logline       lines of a log that wait for others
+//	internal/memory        how much memory a process may use
+//	internal/metrics       counters, in the text format of Prometheus
+//	internal/nearest       which known name somebody meant
+//	internal/ordered       entries in order, and merging them
+//	internal/pack          short texts, compressed by a list of words
+//	internal/parallel      tasks on several goroutines
+//	internal/password      hashes of passwords, and which ones are guessed first
+//	internal/processtest   for tests that start processes
+//	internal/qr            QR codes as SVG
+//	internal/reference     a page from an OpenAPI document
+//	internal/ring          the last entries of each of many
+//	internal/semaphore     how much is held at one time
+//	internal/sheet         a spreadsheet's text: its encoding, records of CSV, the numbers and
+//	                       dates in its cells
+//	internal/static        texts made once, with ETag and gzip
+//	internal/systemd       what systemd is told
+//	internal/texts         tables of texts in two languages
+//	internal/throttle      how often something may be done, for each of many
+//	internal/totp          codes of an authenticator
+//	internal/tz            time zones
+//	internal/unwatched     connections without net/http's background read
+//	internal/wallclock     whether the machine's clock can be trusted
+//	internal/webhook       signed deliveries
 //
 // Two files could be libraries and are not. decimal.go is the vocabulary of the domain:
 // all rooms use its type, and its rounding and errors are the contract's. The limits and
-// reasons of the parser in input_json.go are the API's, and the readers of lists share its stack, so
-// that all items of a sale take one allocation.
+// reasons of the parser in input_json.go are the API's, and the readers of lists share its
+// stack, so that all items of a sale take one allocation.
 //
-// # Values
+// # The seam: store_*.go
 //
-//	decimal.go           exact amounts of points and money
-//	fraction.go          exact numbers before they are rounded
-//	clock.go             moments, ids, and the randomness they are made from; what is done at intervals
-//	calendar.go          days in a time zone; moments as clients write them
-//	encode.go            JSON that is written without reflection
+//	store.go               ordered keys with transactions: the contract of every backend; long
+//	                       work that yields to short work
+//	store_overlay.go       the writes of a transaction before they are committed
+//	store_queue.go         group commit: one writer, and the queue before it
+//	store_mem.go           the backend in memory, of tests, sandboxes and dry runs
+//	store_bolt.go          the backend in one file: an adapter for internal/disk
+//	store_database.go      what -db says: a file, or a database and how it is opened
+//	store_postgres.go      the backend in PostgreSQL, with the tag postgres alone
 //
-// # The seam
+// # The vocabulary: decimal.go, clock.go, calendar.go, errors.go
 //
-//	store.go             ordered keys with transactions: the contract of every backend
-//	store_overlay.go           writes that are not committed yet
-//	stoppable.go         a transaction that ends with a context
-//	pacer.go             long work that yields to short work
-//	store_queue.go       group commit
-//	store_mem.go         a backend in memory, in pages
-//	store_bolt.go        the backend in a file: an adapter for internal/disk
-//	store_database.go          what -db says of a database, and how it is to be opened
-//	store_postgres.go    the backend in PostgreSQL, with the tag postgres alone
+//	decimal.go             exact amounts of points and money, and how they are rounded
+//	clock.go               moments and ids; what is done at intervals
+//	calendar.go            days in a time zone; moments as clients write them
+//	errors.go              every error a client can get: its code, status and Spanish text; the
+//	                       panel's words are in panel/errors.txt
 //
-// # Errors and input
+// # Input: input_*.go
 //
-//	errors.go            every error a client can get: code, status, text
-//	input_json.go              the strict parser of bodies
-//	input_strict.go            what a strict request is told: all faults, and unknown names
-//	input_fields.go            readers of fields and of queries
+//	input_json.go          the strict parser of JSON bodies; JSON that is written without
+//	                       reflection
+//	input_strict.go        Prefer: handling=strict: all faults of a request, and unknown names
+//	input_fields.go        readers of a body's fields and of a query
 //
-// # The model
+// # The model: model_*.go, codec.go
 //
-//	codec.go             how records are encoded
-//	model.go             every table of the store, and its keys
-//	model_ledger.go         the parts that a database orders commits by
-//	ledger.go            hashes of movements
-//	sets.go              sets of numbers in the store, of customers or redemptions
+//	codec.go               how records are encoded
+//	model.go               every table of the store: its letter, keys and values, and how it is
+//	                       verified
+//	model_ledger.go        the hashes that chain movements; the partitions by which a database
+//	                       orders commits; sets of customers' numbers
 //
-// # The domain
+// # Transactions: engine_*.go, auth.go
 //
-// Its files stand in rooms: the files of one room may use each other's names. Most rooms have a
-// field in txn, which has their methods and what a transaction keeps for them (rooms.go); the
-// customers have three: t.customers, t.merges for whose records are, and t.seals.
+//	engine.go              transactions of one organization at one moment; who made a record;
+//	                       the configurations that were applied
+//	engine_cache.go        settings kept between requests, and who waits for events; leases: a
+//	                       task that only one of several servers may do at a time
+//	engine_config.go       an organization's configuration: programs, rewards, tiers, rules,
+//	                       segments, texts of notices
+//	auth.go                API keys, their scopes and sources; the permissions of each role of
+//	                       people
 //
-// Transactions of one organization, and its configuration:
+// # The audit log: audit_*.go
 //
-//	engine.go            transactions of one organization at one moment
-//	engine_cache.go             settings kept between requests; requests that wait for events
-//	leases.go            which of several servers does what one has to do
-//	noticetexts.go       texts that a shop sends by hand
-//	engine_config.go            an organization's configuration
-//	creator.go           who made a record
-//	versions.go          the configurations that were applied
+//	audit.go               who changed what, and lists of it
 //
-// Statistics:
+// # Events: events_*.go
 //
-//	stats.go             statistics
+//	events.go              the feed of events, for integrators
+//	events_receivers.go    the webhooks of an organization, and how far each has come in the
+//	                       feed
 //
-// The audit log:
+// # Customers and statistics: customers_*.go, stats.go
 //
-//	audit.go             who changed what
-//	auditlist.go         lists of its entries
+//	customers.go           enrolment, and how customers are identified
+//	customers_attributes.go attributes and dates of birth; consent to notices, and who wrote to
+//	                       a customer
+//	customers_changes.go   a customer's data is changed, and the indexes follow
+//	customers_merged.go    after a merge, which customer has the records; the keys that seal
+//	                       stored answers until an erasure
+//	customers_lists.go     lists of customers, by status and in the order of enrolment
+//	customers_search.go    the search for customers by name, phone, e-mail or code
+//	customers_grams.go     the n-gram index of that search
+//	stats.go               statistics by day and program
 //
-// The search for customers:
+// # People of the panel: users_*.go
 //
-//	customers_search.go            the search for customers
-//	customers_grams.go             its n-gram index
+//	users.go               who uses the panel, and in which organizations
+//	users_invitations.go   invitations, and links to a new password
+//	users_passwords.go     passwords, the till's PINs, and how often they may be tried
+//	users_factors.go       second factors: codes of an authenticator, and recovery codes
+//	users_sessions.go      sessions: the browsers that people have logged in with
+//	users_logins.go        logging in: password, second factor, known devices
 //
-// The feed of events:
+// # Retries: retries_*.go
 //
-//	events.go            the feed of what happened, for integrators
-//	events_receivers.go          receivers of the feed, and how far each has come
+//	retries.go             Idempotency-Key: a retry is recognized and gets the first answer
+//	retries_filter.go      a filter that knows most new requests as new
 //
-// Customers:
+// # Points: points_*.go
 //
-//	customers.go         customers, and how they are identified
-//	customers_merged.go          whose records they are, after merges
-//	sealing.go           how an erasure makes stored answers unreadable
-//	consent.go           whether they want notices
-//	noticemarks.go       who wrote to them
-//	customers_attributes.go        their attributes and dates of birth
-//	customers_changes.go           changes of them, and the indexes that follow
-//	customers_lists.go          lists of them, by status
-//	walks.go             lists in the order of their enrolment, by cursor
+//	points.go              credits, debits and expiry: the heart; stamps are points of a
+//	                       program of their own
+//	points_accounts.go     a customer's balance in one program; points that lapse without
+//	                       activity
+//	points_lots.go         lots: what is left of each credit, the soonest to expire first
+//	points_movements.go    movements: the lines of the ledger, and their comments
+//	points_references.go   points given once for each reference; opening balances from another
+//	                       system
+//	points_holds.go        holds: points set aside until they are captured or released
+//	points_tiers.go        tiers: when a customer rises to one, keeps and loses it
 //
-// The panel's people:
+// # Rules: rules_*.go
 //
-//	roles.go             what people may do in the panel
-//	users.go             the people who use it
-//	users_invitations.go       links that lead them in
-//	password.go          their passwords
-//	users_sessions.go          the browsers that they have logged in with
-//	users_passwords.go              PINs that lock sessions at the till
-//	users_factors.go              their second factors
+//	rules.go               what a purchase earns
+//	rules_segments.go      what rules ask for: segments of customers, items and labels of sales
 //
-// Retries:
+// # Sales: sales_*.go
 //
-//	retries.go       answers to retries
-//	retries_filter.go      a filter that recognizes most new requests as new
+//	sales.go               purchases are registered
+//	sales_log.go           the log by which lists count sales without reading them
+//	sales_programs.go      what a sale gives in each program, points, stamps and vouchers, and
+//	                       what its return takes back there
+//	sales_rules.go         how often a rule was used, and what is left of its budget; why a
+//	                       purchase earned what it did
+//	sales_payments.go      points that pay for a purchase
+//	sales_late.go          sales that come late, and sales that a till sends again
+//	sales_returns.go       returns: what they take back
+//	sales_undone.go        a purchase that is returned whole, and what its undoing gives back;
+//	                       the requests to undo that are stored
+//	sales_lists.go         lists of sales, and of those of found customers
 //
-// Points:
+// # Rewards: rewards_*.go
 //
-//	vouchergiver.go      vouchers that points and purchases bring
-//	points_accounts.go          a customer's points in one program, and when time changes them
-//	points_lots.go              what is left of each credit
-//	points_movements.go         the lines of the ledger
-//	comments.go          the comments of movements, which can be erased
-//	notices.go           points that will expire soon
-//	idle.go              points that lapse when their customer is inactive
-//	points.go            credits, debits and expiry (settle): the heart
-//	references.go        points that are asked for by a reference, once
-//	points_holds.go             points that are set aside for a while
-//	points_references.go       opening balances and historic points from another system
-//	points_tiers.go             the levels that customers reach
-//	tierfall.go          when they fall from them
+//	rewards.go             rewards and their stock, and how they are redeemed
+//	rewards_redemptions.go redemptions and vouchers, by customer, reward, status and time
+//	rewards_gifts.go       vouchers that rules and full cards give, and their expiry
+//	rewards_sales.go       vouchers used in a sale, given back when it is returned
+//	rewards_undo.go        asking somebody in charge to undo a sale or a redemption
 //
-// Rules:
+// # Time and versions: sweep_*.go, schema.go
 //
-//	rules_segments.go          the groups that customers belong to
-//	labels.go            labels of sales: what a till says of one, as how it was paid
-//	rules.go             what a purchase earns
+//	sweep.go               the sweep writes down what has become due; the moment of the last
+//	                       write
+//	sweep_recount.go       customers are counted anew after a change of configuration
+//	sweep_birthdays.go     points and vouchers on birthdays
+//	schema.go              the schema's version and migrations; the sello that wrote a file
+//	                       last, and this one
 //
-// Sales:
+// # API keys: keys_*.go
 //
-//	sales_log.go           the log of sales and slots of time, which count them for lists
-//	sales.go             purchases
-//	sales_programs.go            what a sale does in each program
-//	sales_rules.go        how often rules were used, and what they gave of their budgets
-//	explanation.go       why a purchase earned what it did
-//	sales_payments.go           points that pay for a purchase
-//	latesales.go         sales that come later than they happened
-//	sales_late.go       sales that a till sends again
-//	sales_returns.go           what a return takes back
-//	undorequests.go      what somebody in charge is asked to undo
-//	sales_undone.go            purchases that are returned whole
+//	keys.go                how keys are made, changed, rotated and revoked; how many points a
+//	                       key or a person may give
 //
-// Rewards:
+// # The configuration as a document: document_*.go
 //
-//	rewards.go           rewards and redemptions
-//	rewards_redemptions.go       vouchers, and redemptions by customer, reward, status and time
-//	rewards_gifts.go             vouchers that nobody redeemed: by rules, and for full cards
-//	vouchers.go          vouchers that expire
-//	rewards_sales.go   vouchers that come back with the sale that they were used in
-//	rewards_undo.go        who asks to undo a sale or redemption, and what came of it
+//	document.go            the document of an organization, and how two differ
+//	document_check.go      errors in a document
+//	document_warnings.go   warnings: rules that can never fire, and other surprises
+//	document_apply.go      how a document becomes the configuration
 //
-// What changes with time, and files of other versions:
+// # Operations across rooms: merges.go, erasure.go, asof.go, handouts.go, reminders.go, rooms.go
 //
-//	latest.go            the moment of the last write
-//	sweep.go             changes that become due with time
-//	sweep_recount.go           recounting customers after a change of configuration
-//	sweep_birthdays.go         points on birthdays
-//	schema.go            the schema's version and migrations
-//	lastsello.go         which sello wrote a file last
-//	sandboxmark.go       how the store of a sandbox is marked
+//	merges.go              two customers become one
+//	erasure.go             what erasing a customer leaves
+//	asof.go                the balance as of another day, past or to come
+//	handouts.go            the same points for everybody in a segment
+//	reminders.go           whom a shop may write to, by date: birthdays, points that expire
+//	                       soon
+//	rooms.go               the rooms of a transaction, as in t.points and t.sales
 //
-// Merges and erasures:
+// # Words: words_*.go
 //
-//	merges.go            two customers become one
-//	erasure.go           what erasing a customer leaves
-//
-// Lists of sales:
-//
-//	sales_lists.go          lists of sales
-//	salesearch.go        sales of the customers that a search finds
-//
-// Accounts at other moments:
-//
-//	asof.go              an account as it was, and as it will be
-//
-// Notices that are sent by hand:
-//
-//	reminders.go         whom a shop may tell something
-//	reminderpages.go     pages of them, by date
-//
-// The document that an organization is configured with:
-//
-//	document.go          the document that describes it
-//	document_check.go    errors in a document
-//	document_changes.go  how two documents differ
-//	document_warnings.go          rules that can never fire, and other surprises in a document
-//	document_apply.go             how a document becomes the configuration
-//
-// API keys:
-//
-//	auth.go              API keys
-//	keys.go              how API keys are made, changed, rotated and revoked
-//	purses.go            how many points a key or a person may give
-//
-// Points for everybody:
-//
-//	handouts.go          the same points for all customers in a segment
-//
-// All rooms together:
-//
-//	rooms.go             the parts of a transaction
-//
-// # Words
-//
-// What the API and the panel say of rules and numbers.
-//
-//	words_format.go            numbers, money and moments as people write them
-//	texts.go             the tables of texts in Spanish and English (panel/*.txt)
+//	words_errors.go        errors of the system, the store and the command line, in Spanish
+//	words_format.go        numbers, money and moments as people write and type them; reads the
+//	                       texts of the panel (panel/*.txt)
 //	words_rules.go         rules, segments and programs as sentences
 //
-// # The way of a request
+// # The shapes of answers: shapes_*.go
 //
-//	limits.go            limits of API keys, of what a source may be refused, of large requests
-//	shapes.go            the shapes of answers
-//	shapes_points.go     those of movements and holds
-//	shapes_reasons.go    why a purchase earned what it did
-//	shapes_sales.go      those of sales
-//	shapes_customers.go  those of customers
-//	shapes_events.go     those of events
-//	throttle.go          how often a password may be tried
-//	users_logins.go            how users log in
-//	acceptance.go        what links lead to
-//	factors.go           how they change their second factors
-//	request_counts.go            what is counted of requests
-//	request_reference.go         openapi.json, and the page made from it
-//	request_exchange.go          one request and its response; what actions return; bodies in parts
-//	request.go           the way of a request, from ServeHTTP to the last byte
-//	request_connections.go          requests that net/http refuses, in our words
-//	gate.go              which connections are refused, and how
-//	request_tls.go               TLS
-//	api_inputs.go            readers of input that the API and imports share
-//	api_statement.go      everything about one customer, in parts
-//	statement.go         what became of an account in one month, in parts
-//	batches.go           many of something in one request
-//	api_customers.go     handlers of customers
-//	api_sales.go         handlers of sales
-//	api_holds.go         handlers of holds
-//	api_points.go        handlers of points
-//	api.go               routes, and the other handlers
+//	shapes.go              balances, rewards, redemptions, statistics, the audit log
+//	shapes_customers.go    customers
+//	shapes_sales.go        sales, and why one earned what it did
+//	shapes_points.go       movements, holds and events
 //
-// # Administration
+// # The way of a request: limits.go, request_*.go
 //
-//	webhooks.go        sending the feed to its receivers
-//	words_errors.go             errors of the system, the store and the command line, in Spanish
-//	build.go             how the binary was built
-//	diskspace.go         how much room the disk has
-//	backup.go            copies of the file, when they are made, and the command that gets each
-//	verify_kinds.go      verify: which tables are compared, and how
-//	verify_gather.go     records gathered by customer
-//	verify_history.go    what a customer's records add up to
-//	verify_run.go        one part of a verification, and its findings
-//	verify_search.go     the search index
-//	verify_tables.go     tables and what they hold; strays
-//	verify_due.go        what changes by itself
-//	verify_sales.go      lists, indexes and the log of sales; redemptions
-//	verify_payments.go   payments with points
-//	verify_holds.go      holds
-//	verify_merges.go     customers who became part of others
-//	verify_idle.go       points that lapse without activity
-//	verify_accounts.go   movements replayed
-//	verify_audit.go      the audit log
-//	verify_versions.go   the configurations that were applied
-//	verify_events.go     the feed of events
-//	verify_logs.go     users of the panel
-//	verify_reasons.go    why purchases earned what they did
-//	verify_rules.go       uses of rules with a daily limit
-//	verify_customers.go  customers, their sales and redemptions
-//	verify.go            the order of the steps; an organization as a whole
-//	admin.go             the operations behind the commands
-//	admin_statement.go  whether a statement is the ledger's
-//	admin_users.go        those on users
-//	import_records.go  rows of imports, and importing customers
-//	export.go           rows of exports
-//	import_points.go     rows that give or take points
-//	import.go            importing customers, sales and points
-//	socket.go            how a command reaches the server that has the file open
+//	limits.go              how much may be asked: by a key, from a source, at one time
+//	request_counts.go      what is counted of requests
+//	request_reference.go   openapi.json, and the page made from it
+//	request_exchange.go    one request and its response; what actions return, ETag and If-
+//	                       Match, bodies in parts
+//	request.go             the way of a request, from ServeHTTP to the last byte
+//	request_connections.go how many connections there may be; errors of net/http as errors of
+//	                       the API
+//	request_tls.go         TLS, and plain requests to a server that speaks it
 //
-// # The panel
+// # The API: api_*.go
 //
-//	amounts.go           amounts as people type them
-//	panelassets.go       what pages load: stylesheet, script, colour
-//	panel_server.go      the one address of the panel, and its cookie
-//	documenttexts.go     faults and warnings of documents, and faults of fields, in English
-//	panel_errors.go       what is wrong, in words for people
-//	panelserver.go       what the panel knows of the server, and may start there
-//	panel_request.go      one request of the panel
-//	panelnav.go          which places a member may open
-//	panel_render.go       how a page is made
-//	panel_forms.go        how a form becomes a request of the API
-//	panelkept.go         forms that are kept over a log-in
-//	panelproof.go        what needs the password once more
-//	panel.go             the steps of a request of the panel
-//	panel_shared.go       what the till and the pages of customers and sales share
-//	panelgifts.go        vouchers that nobody redeemed, in words
-//	pages_notices.go      whether customers want notices
-//	panelwhy.go          why a purchase earned what it did
-//	panelpayment.go      paying with points: the till's control, and in words what a payment was
-//	panel_undo.go         who may undo sales and redemptions, and requests to
-//	paneltilltoday.go    what a member did at the till today
-//	till_find.go     the till's one field
-//	paneltillnext.go     who stands at the till, and what it offers next
-//	till.go         the till
-//	panelstatement.go    a customer's balance on a day, and the statement of a month
-//	pages_customers.go    customers
-//	panelsalesby.go      sales by who made them
-//	pages_sales.go        sales
-//	panelredemptions.go  redemptions
-//	pages_edits.go        forms that change the configuration
-//	paneldiff.go         what they would change
-//	pages_rewards.go      rewards
-//	pages_rules.go        programs, and their rules
-//	pages_segments.go     segments
-//	panelmembers.go      the customers in a segment
-//	panelhandouts.go     points for all of them
-//	panelsimulator.go    what a sale would earn, and why a rule would give nothing
-//	pages_config.go     the configurations that were applied, and how they differ
-//	panelconfig.go       the organization, and the whole document
-//	paneldevelopment.go  the developers' area: what its pages share, and the reference
-//	pages_keys.go         API keys
-//	pages_keyforms.go     how they are made, changed, renewed and revoked by hand
-//	panelkeyrequests.go  the last requests of keys
-//	pages_webhooks.go     webhooks
-//	panelwebhookforms.go how they are made, changed and removed
-//	pages_login.go        logging in and out, and what invitations lead to
-//	panelaccount.go      what members see and change of themselves
-//	panellock.go         the till's lock
-//	pages_team.go         the people of the organization
-//	pages_figures.go      statistics as tiles, pictures and tables
-//	pages_work.go         what people and API keys did, added up
-//	pages_home.go         the home page and the statistics
-//	pages_audit.go        the audit log
-//	panelkeptfacts.go    what a form that is kept says
-//	pages_activity.go     unusual activity
-//	panelperson.go       what one person or API key did, beside the others
-//	pages_operator.go     the operator's pages
-//	pages.go       all pages, forms, places and texts
+//	api_inputs.go          readers of input that imports share; many of something in one
+//	                       request
+//	api_customers.go       handlers of customers
+//	api_statement.go       everything about one customer, and the statement of a month
+//	api_sales.go           handlers of sales
+//	api_points.go          handlers of points and holds
+//	api.go                 the routes, and the other handlers
 //
-// # The command line
+// # Webhooks: webhooks_*.go
 //
-//	command.go        a command line and its flags
-//	samples.go           samples of what commands read
-//	progress.go          how far a long command has come
-//	command_open.go           how a command opens the file, or reaches the server that has it open
-//	command_access.go           the commands for API keys
-//	webhookcommands.go   the commands for webhooks
-//	usercommands.go      the commands for users
-//	command_short.go          the short commands
-//	compact.go           making the file anew
-//	restore.go           putting a copy in the place of the file
-//	command_files.go           moving everything to a database, or back
-//	rejects.go           the file of an import's errors
-//	sheet_headings.go          which column a heading names
-//	presets.go           what the headings of other systems' exports mean
-//	sheet.go             the rows of a file that is imported
-//	sheet_sales.go          the rows of a file that are one sale
-//	sheet_commands.go               the commands that import CSV
-//	importflags.go       their flags
-//	csvexport.go         the commands that export it
-//	serve_metrics.go           figures for Prometheus
-//	command_completion.go        what shells complete
-//	panelflags.go        flags of the panel
-//	serve.go             serving
-//	doctor.go            what is wrong with a server, and what to do
-//	madeup.go            the made-up year of a shop
-//	demo.go              serving a sample organization
-//	duration.go          durations of ISO 8601
-//	testclock.go         a clock that is moved, and what becomes due then
-//	sandbox.go           an organization to try out
-//	sandbox_serve.go       the routes that only it has
-//	sandboxcommand.go    serving it
-//	main.go              the table of commands
+//	webhooks.go            delivery: each webhook gets its events, signed, with retries
+//
+// # Backups: backup_*.go
+//
+//	backup.go              copies of the file, when they are made, and what is done with each;
+//	                       room on the disk
+//
+// # Verify: verify_*.go
+//
+//	verify_gather.go       records gathered by customer, and what they add up to
+//	verify_run.go          one part of a verification, and its findings
+//	verify_tables.go       tables and strays; the search index; merged customers
+//	verify_due.go          what changes by itself: expiry, idleness, holds
+//	verify_sales.go        lists and log of sales, payments with points, redemptions
+//	verify_accounts.go     movements replayed
+//	verify_logs.go         the audit log, configurations, events, people
+//	verify_rules.go        why purchases earned what they did; uses of rules
+//	verify_customers.go    customers, their sales and redemptions
+//	verify.go              the order of the steps; an organization as a whole
+//
+// # Administration: admin_*.go
+//
+//	admin.go               the operations behind the commands
+//	admin_statement.go     a statement is checked against the ledger
+//	admin_users.go         operations on users
+//
+// # Import and export: import_*.go, export.go
+//
+//	import_records.go      the records that an import takes: customers, points, sales
+//	export.go              the records that an export writes
+//	import.go              records become customers, sales and movements
+//
+// # The socket: socket.go
+//
+//	socket.go              how a command reaches the server that has the file open
+//
+// # The panel: panel_*.go
+//
+//	panel_server.go        the panel's address, stylesheet and script; what it knows of the
+//	                       server, and may start there
+//	panel_errors.go        errors as the panel says them, and faults of documents in English
+//	panel_request.go       one request of the panel; which places a member may open
+//	panel_render.go        how a page is made from its template
+//	panel_forms.go         how a form becomes a request of the API
+//	panel.go               the steps of a request of the panel; forms kept over a log-in; what
+//	                       needs the password once more
+//	panel_shared.go        what pages share: choices, new customers, why a purchase earned what
+//	                       it did
+//	panel_undo.go          who may undo a sale or a redemption, and whom a cashier asks to
+//
+// # The till: till_*.go
+//
+//	till_find.go           the till's one field; who stands at the till, what it offers next,
+//	                       paying with points; what a member did today
+//	till.go                the till
+//
+// # The pages of the panel: pages_*.go
+//
+//	pages_notices.go       consent, and whom to write to
+//	pages_customers.go     customers; a balance on a day, and a month's statement
+//	pages_sales.go         sales, who made them, redemptions
+//	pages_edits.go         forms that change the configuration, and what they would change
+//	pages_rewards.go       rewards
+//	pages_rules.go         programs and their rules; the simulator
+//	pages_segments.go      segments, the customers in one, points for all of them
+//	pages_config.go        the organization, the whole document, the configurations that were
+//	                       applied
+//	pages_keys.go          the developers' area, its reference, and API keys
+//	pages_keyforms.go      how keys are made, changed, renewed and revoked by hand; the last
+//	                       requests of keys
+//	pages_webhooks.go      webhooks, and how they are made, changed and removed
+//	pages_login.go         logging in and out, what invitations lead to, the till's lock
+//	pages_team.go          the people of the organization, and what each sees and changes of
+//	                       themselves
+//	pages_figures.go       statistics as tiles, pictures and tables
+//	pages_work.go          what people and API keys did, added up
+//	pages_home.go          the home page, and the page of statistics
+//	pages_audit.go         the audit log; what a form kept over a log-in contains
+//	pages_activity.go      unusual activity, and what one person or key did beside the others
+//	pages_operator.go      the operator's pages
+//	pages.go               every page and form, and its place in the menu
+//
+// # The command line: command_*.go
+//
+//	command.go             a command line and its flags; how far a long command has come
+//	command_open.go        how a command opens the file, or reaches its server
+//	command_short.go       the short commands: apply, audit, backup, clock, migrate, verify,
+//	                       version
+//	command_access.go      the commands for API keys, webhooks and users
+//	command_files.go       the commands that make a file anew, put a copy in its place, or move
+//	                       everything to a database
+//	command_completion.go  what shells complete
+//
+// # Files that are imported: sheet_*.go
+//
+//	sheet_headings.go      which column a heading names, in exports of other systems too; the
+//	                       file of an import's errors
+//	sheet.go               the rows of a file: which cell is which field
+//	sheet_sales.go         the rows that are one sale
+//	sheet_commands.go      the commands import and export
+//
+// # Serving: serve_*.go, doctor.go
+//
+//	serve_metrics.go       figures for Prometheus
+//	serve.go               serving
+//	doctor.go              what is wrong with a server, and what to do
+//
+// # Samples: demo_*.go, sandbox_*.go
+//
+//	demo.go                a sample organization with a made-up year, and serving it
+//	sandbox.go             an organization to try out, and its clock that is moved
+//	sandbox_serve.go       the routes that only a sandbox has, and serving it
+//
+// # The program: main.go
+//
+//	main.go                the table of commands
 package main

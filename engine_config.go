@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"sello/internal/tz"
@@ -17,7 +19,7 @@ import (
 // The store holds it as one JSON value, so that it is applied whole or not at
 // all. A config is never changed once it is built.
 type config struct {
-	Version      uint64       `json:"version"` // counts what was applied, from 1 (versions.go)
+	Version      uint64       `json:"version"` // counts what was applied, from 1 (engine.go)
 	Number       uint32       `json:"number"`  // stands for the organization in keys
 	ID           id           `json:"id"`
 	Organization organization `json:"organization"`
@@ -62,7 +64,7 @@ type organization struct {
 		CashierReturns bool   `json:"cashierReturns,omitempty"` // cashiers may return their own sales of the day
 		SecondFactor   []role `json:"secondFactor,omitempty"`   // roles that need one
 
-		Notices *noticesDoc `json:"notices,omitempty"` // texts that are sent by hand (noticetexts.go)
+		Notices *noticesDoc `json:"notices,omitempty"` // texts that are sent by hand (engine_config.go)
 	} `json:"settings"`
 }
 
@@ -205,7 +207,7 @@ const (
 // An expiry says how long points live from the moment they are given: a
 // number of days or of months, stretched to the end of a month if EndOf is
 // Month, in the organization's time zone. Beside or instead of that, all of a customer's
-// points lapse after InactiveMonths without activity (idle.go).
+// points lapse after InactiveMonths without activity (points_accounts.go).
 type expiry struct {
 	Days           int    `json:"days,omitempty"`
 	Months         int    `json:"months,omitempty"`
@@ -542,4 +544,80 @@ func (t *txn) program(pid id) (*program, error) {
 		return p, nil
 	}
 	return nil, newError(codeProgramNotFound)
+}
+
+// The texts that a shop sends to its customers by hand, from the panel's Avisos (contract §23). In
+// a text {nombre} and the like stand for what is known of the customer.
+
+// A noticesDoc has the texts; an empty one is the usual text.
+type noticesDoc struct {
+	Expiring string `json:"expiring,omitempty"` // points that expire soon
+	Birthday string `json:"birthday,omitempty"` // of the week
+	Almost   string `json:"almost,omitempty"`   // one purchase is missing to a tier or a full card
+}
+
+// maxNotice is in characters.
+const maxNotice = 500
+
+// A noticeKind is one of the texts.
+type noticeKind string
+
+const (
+	noticeExpiring noticeKind = "expiring"
+	noticeBirthday noticeKind = "birthday"
+	noticeAlmost   noticeKind = "almost"
+)
+
+// A noticeRule says what may stand in braces in a text, and what is usually said.
+type noticeRule struct {
+	kind   noticeKind
+	places []string
+	es, en string
+}
+
+// known lists what may stand in braces.
+func (r *noticeRule) known() string { return "{" + strings.Join(r.places, "}, {") + "}" }
+
+var noticeRules = []noticeRule{
+	{noticeExpiring, []string{"nombre", "negocio", "puntos", "moneda", "fecha", "saldo"},
+		"Hola, {nombre}: el {fecha} vencen {puntos} {moneda}. Te esperamos en {negocio}.",
+		"Hello {nombre}, {puntos} {moneda} expire on {fecha}. See you at {negocio}."},
+	{noticeBirthday, []string{"nombre", "negocio", "saldo", "moneda"},
+		"¡Feliz cumpleaños, {nombre}! Te esperamos en {negocio}.",
+		"Happy birthday, {nombre}! See you at {negocio}."},
+	{noticeAlmost, []string{"nombre", "negocio", "meta", "saldo", "moneda"},
+		"Hola, {nombre}: con una compra más llegas a {meta}. Te esperamos en {negocio}.",
+		"Hello {nombre}, one more purchase and you reach {meta}. See you at {negocio}."},
+}
+
+// texts are a document's texts, in the order of noticeRules.
+func (d *noticesDoc) texts() []string {
+	if d == nil {
+		return make([]string, len(noticeRules))
+	}
+	return []string{d.Expiring, d.Birthday, d.Almost}
+}
+
+// notice is the organization's text of a kind.
+func (o *organization) notice(kind noticeKind) string {
+	for i, rule := range noticeRules {
+		if rule.kind != kind {
+			continue
+		}
+		text := o.Settings.Notices.texts()[i]
+		if text == "" && strings.HasPrefix(o.Settings.Language, "en") {
+			return rule.en
+		} else if text == "" {
+			return rule.es
+		}
+		return text
+	}
+	return ""
+}
+
+var noticePlace = regexp.MustCompile(`\{([^{}]*)\}`)
+
+// filledNotice puts what is known in the places of a text.
+func filledNotice(text string, known map[string]string) string {
+	return noticePlace.ReplaceAllStringFunc(text, func(place string) string { return known[place[1:len(place)-1]] })
 }

@@ -11,10 +11,10 @@ import (
 // the ledger stay, and so do the names of staff.
 //
 // What must not change is not changed: a movement loses its comment and keeps the comment's
-// hash, which is all that the chain of the ledger covers (comments.go).
+// hash, which is all that the chain of the ledger covers (points_movements.go).
 //
 // Answers that show the customer are sealed with its secret, which is forgotten
-// (sealing.go).
+// (customers_merged.go).
 
 // erase erases a customer and its stubs. Erasing again changes nothing.
 func (ms *mergesTxn) erase(cust id) (*customer, error) {

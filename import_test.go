@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -550,4 +551,527 @@ func TestImportAfterPhoneMoved(t *testing.T) {
 	if report, rejected := s.importFile(t, importSales, file); report.Added != 0 || !strings.Contains(rejected, `externalId: ""POS-1"": ya se registró con otros datos`) {
 		t.Errorf("%+v %s", report, rejected)
 	}
+}
+
+// retailEnd is after the last sale of the retail files and before any of
+// their points expires.
+const retailEnd = "2010-12-03T12:00:00Z"
+
+// newRetailShop is a shop with the demo's organization at retailEnd.
+func newRetailShop(t *testing.T) *shop {
+	t.Helper()
+	s := newEmptyShop(t, retailEnd)
+	s.apply(demoDocument)
+	t.Cleanup(s.verified)
+	return s
+}
+
+// TestImportRetail imports real invoices and credit notes and compares every
+// customer with a recomputation from the files that shares no code with the
+// engine, on whole numbers of cents and points.
+func TestImportRetail(t *testing.T) {
+	skipRace(t)
+	t.Parallel()
+	s := newRetailShop(t)
+	report, _ := s.importFile(t, importCustomers, "testdata/retail/customers.csv")
+	if want := (importReport{Rows: 164, Added: 164}); !cmp.Equal(report, want) {
+		t.Errorf("customers: %+v, want %+v", report, want)
+	}
+	report, _ = s.importFile(t, importSales, "testdata/retail/sales.csv")
+	if want := (importReport{Rows: 3268, Added: 226}); !cmp.Equal(report, want) {
+		t.Errorf("sales: %+v, want %+v", report, want)
+	}
+
+	want := recomputeRetail(t)
+	s.wantRetailCustomers(want)
+	s.wantRetailStatistics(want)
+
+	// A second import does not change a single byte of the store.
+	before := stored(t, s.engine.store)
+	report, _ = s.importFile(t, importCustomers, "testdata/retail/customers.csv")
+	if want := (importReport{Rows: 164, Known: 164}); !cmp.Equal(report, want) {
+		t.Errorf("customers again: %+v, want %+v", report, want)
+	}
+	report, _ = s.importFile(t, importSales, "testdata/retail/sales.csv")
+	if want := (importReport{Rows: 3268, Known: 226}); !cmp.Equal(report, want) {
+		t.Errorf("sales again: %+v, want %+v", report, want)
+	}
+	if d := cmp.Diff(before, stored(t, s.engine.store)); d != "" {
+		t.Errorf("a second import changed the store:\n%s", d)
+	}
+}
+
+func (s *shop) wantRetailCustomers(want map[string]retailCustomer) {
+	s.Helper()
+	got := map[string]retailCustomer{}
+	for _, c := range s.customerDetails() {
+		if c.ExpiringPoints == nil {
+			s.Errorf("%s: expiringPoints is null", c.Name)
+		}
+		got[*c.Email] = retailCustomer{
+			balance: int(c.Balance / decimalOne), lifetime: int(c.LifetimePoints / decimalOne), cents: int(c.TotalSpent / 100),
+			purchases: int(c.TransactionsCount), tier: *c.TierName,
+		}
+	}
+	if d := cmp.Diff(want, got, cmp.AllowUnexported(retailCustomer{})); d != "" {
+		s.Errorf("customers differ (-recomputed +imported):\n%s", d)
+	}
+}
+
+// wantRetailStatistics compares the statistics with the sums over all customers.
+func (s *shop) wantRetailStatistics(customers map[string]retailCustomer) {
+	s.Helper()
+	balance, cents, tiers := 0, 0, map[string]int{}
+	for _, c := range customers {
+		balance += c.balance
+		cents += c.cents
+		tiers[c.tier]++
+	}
+	first := dayOf(instantOf(time.Date(2010, 11, 1, 12, 0, 0, 0, time.UTC)), time.UTC)
+	stats := ask(s, func(t *txn) (*statistics, error) {
+		return t.stats.answer(statsQuery{from: first, to: dayOf(t.now, t.cfg.zone), groupBy: groupMonth})
+	})
+	if got := int(stats.total.outstanding / decimalOne); got != balance {
+		s.Errorf("outstanding = %d, balances add up to %d", got, balance)
+	}
+	if got := int((stats.total.tally.SalesAmount - stats.total.tally.ReturnsAmount) / 100); got != cents {
+		s.Errorf("sales less returns = %d cents, customers spent %d", got, cents)
+	}
+	if n := stats.total.tally.Purchases + stats.total.tally.Returns; n != 226 || stats.total.customers != 164 {
+		s.Errorf("%d sales, %d customers", n, stats.total.customers)
+	}
+	for _, tier := range stats.tiers {
+		if int(tier.Customers) != tiers[tier.TierName] {
+			s.Errorf("tier %s has %d customers, want %d", tier.TierName, tier.Customers, tiers[tier.TierName])
+		}
+	}
+}
+
+func (s *shop) customerDetails() []customerDetail {
+	s.Helper()
+	return ask(s, func(t *txn) ([]customerDetail, error) {
+		found, _, err := t.customers.list(notHidden, page{1, 1000})
+		if err != nil {
+			return nil, err
+		}
+		var all []customerDetail
+		for _, cust := range found {
+			c, err := t.customers.get(cust)
+			if err != nil {
+				return nil, err
+			}
+			d, err := newCustomerDetail(t, c)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, d)
+		}
+		return all, nil
+	})
+}
+
+type retailCustomer struct {
+	balance, lifetime, cents, purchases int
+	tier                                string
+}
+
+// recomputeRetail applies the rules of the demo's program to the retail files: 50
+// points for signing up, then one for each 10 spent, twice that on Tuesdays,
+// times the tier's multiplier, rounded down per sale. The files have no grain
+// and no credit note that belongs to a purchase: each return takes back one
+// point for each 10, times the tier's multiplier, as far as there are any.
+func recomputeRetail(t *testing.T) map[string]retailCustomer {
+	t.Helper()
+	customers := map[string]retailCustomer{}
+	for _, row := range readCSV(t, "testdata/retail/customers.csv") {
+		customers[row["email"]] = retailCustomer{balance: 50, lifetime: 50, tier: "Bronce"}
+	}
+	zone := time.FixedZone("", -6*3600) // Mexico City in winter
+	seen := map[string]bool{}
+	for _, row := range readCSV(t, "testdata/retail/sales.csv") {
+		if seen[row["externalId"]] {
+			continue
+		}
+		seen[row["externalId"]] = true
+		whole, fraction, _ := strings.Cut(row["totalAmount"], ".")
+		cents, err := strconv.Atoi(whole + (fraction + "00")[:2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := time.Parse(time.RFC3339, row["createdAt"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := customers[row["email"]]
+		quarters := map[string]int{"Bronce": 4, "Plata": 5, "Oro": 6}[c.tier]
+		days := 1
+		if at.In(zone).Weekday() == time.Tuesday && row["type"] == "Purchase" {
+			days = 2
+		}
+		points := cents * quarters * days / (1000 * 4)
+		if row["type"] == "Purchase" {
+			c.balance += points
+			c.lifetime += points
+			c.cents += cents
+			c.purchases++
+		} else {
+			c.balance -= min(points, c.balance)
+			c.lifetime -= points
+			c.cents -= cents
+		}
+		c.tier = "Bronce"
+		if c.lifetime >= 1000 {
+			c.tier = "Plata"
+		}
+		if c.lifetime >= 5000 {
+			c.tier = "Oro"
+		}
+		customers[row["email"]] = c
+	}
+	return customers
+}
+
+func readCSV(t *testing.T, name string) []map[string]string {
+	t.Helper()
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(bytes.NewReader(raw)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []map[string]string
+	for _, fields := range lines[1:] {
+		row := map[string]string{}
+		for i, name := range lines[0] {
+			row[name] = fields[i]
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// runArgs is run for arguments with blanks.
+func (s *till) runArgs(args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = run(context.Background(), args, environment{s.getenv, s.names, strings.NewReader(""), &out, &errs})
+	return code, out.String(), errs.String()
+}
+
+func newOpenTill(t *testing.T) *till {
+	t.Helper()
+	s := newTill(t)
+	s.ok("apply " + s.file("org.json", string(setup{program: `"rules":[{"key":"hola","name":"Hola","on":"Signup","points":5}]`}.document())))
+	return s
+}
+
+// TestImportTwice imports an Excel file with balances twice, with and without a server.
+func TestImportTwice(t *testing.T) {
+	t.Parallel()
+	skipQuick(t)
+	for _, served := range []bool{false, true} {
+		s := newOpenTill(t)
+		if served {
+			r, _ := s.start("serve")
+			defer r.stop()
+		}
+		file := s.file("clientes.csv", string(readFile(t, "testdata/sheets/excel-spain.csv")))
+		const opened = "7 filas: 7 nuevos, 0 que ya estaban, 0 con errores\n5 saldos iniciales: 1001337.75 puntos en total\n"
+		for _, step := range []struct{ flags, want string }{
+			{"-dry-run ", opened + "es un ensayo: no se guardó nada\n"},
+			{"-dry-run ", opened + "es un ensayo: no se guardó nada\n"},
+			{"", opened},
+			{"", "7 filas: 0 nuevos, 7 que ya estaban, 0 con errores\n"},
+			{"-dry-run ", "7 filas: 0 nuevos, 7 que ya estaban, 0 con errores\nes un ensayo: no se guardó nada\n"},
+		} {
+			if got := s.ok("import customers " + step.flags + file); got != step.want {
+				t.Errorf("served %t, %q: %s", served, step.flags, got)
+			}
+		}
+		if out := s.ok("verify"); !strings.Contains(out, "todo cuadra") || !strings.Contains(out, "12 movimientos") {
+			t.Errorf("verify: %s", out)
+		}
+		left, err := filepath.Glob(filepath.Join(s.dir, "*dry-run*"))
+		if err != nil || len(left) > 0 {
+			t.Errorf("left: %v (%v)", left, err)
+		}
+	}
+}
+
+// TestDryRun: a dry run says what a file would do that depends on its own rows, far apart,
+// writes the file of errors, and stores nothing.
+func TestDryRun(t *testing.T) {
+	t.Parallel()
+	s := newOpenTill(t)
+	var text strings.Builder
+	text.WriteString("teléfono,puntos\n")
+	const rows = importBatch + 10
+	for i := range rows {
+		fmt.Fprintf(&text, "55%08d,1\n", 10_000_000+i)
+	}
+	text.WriteString("5510000000,1\n5510000001,2\n")
+	file := s.file("c.csv", text.String())
+	before := s.ok("verify")
+	code, out, told := s.run("import customers -dry-run -json " + file)
+	for _, want := range []string{`"added": 4010`, `"known": 1`, `"wrong": 1`, `"openingPoints": 4010`, `"dryRun": true`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%s is not in %s", want, out)
+		}
+	}
+	if code != 1 || told != "sello: no se importaría todo: 1 registro con errores\n" {
+		t.Errorf("%d %s", code, told)
+	}
+	if after := s.ok("verify"); after != before {
+		t.Errorf("before %s, after %s", before, after)
+	}
+	if got := string(readFile(t, file+".errors.csv")); got != "line,reason,teléfono,puntos\n4013,\"puntos: \"\"2\"\": el cliente ya tiene un saldo inicial de 1\",5510000001,2\n" {
+		t.Error(got)
+	}
+}
+
+// TestImportProgram: an unknown program is an error before anything is stored.
+func TestImportProgram(t *testing.T) {
+	t.Parallel()
+	s := newOpenTill(t)
+	code, _, told := s.run("import customers -program sellos " + s.file("c.csv", "correo,puntos\nana@example.com,5\n"))
+	if code != 1 || told != "sello: no hay ningún programa \"sellos\"; hay: club\n" {
+		t.Errorf("%d %s", code, told)
+	}
+	if out := s.ok("export customers"); strings.Count(out, "\n") != 1 {
+		t.Error(out)
+	}
+}
+
+// TestSheets imports one list of customers as Excel, LibreOffice and Google Sheets save it
+// (tools/sheets). All files give the same customers and points; another of them imported
+// afterwards adds nothing.
+func TestSheets(t *testing.T) {
+	t.Parallel()
+	files, err := os.ReadDir("testdata/sheets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != 14 {
+		t.Errorf("%d files", len(files))
+	}
+	want := ""
+	for i, f := range files {
+		s := newShop(t, setup{at: "2026-11-23T10:00:00Z", program: twoTiers})
+		name := filepath.Join("testdata/sheets", f.Name())
+		report, rejected := s.importFile(t, importCustomers, name)
+		if report.Added != 7 || report.Wrong != 0 || report.OpeningBalances != 5 || report.OpeningPoints != dec("1001337.75") {
+			t.Fatalf("%s: %+v\n%s", f.Name(), report, rejected)
+		}
+		var out bytes.Buffer
+		s.ok((csvForm{}).write(t.Context(), s.admin().direct, exportRequest{Org: "cafe-luna", Kind: importCustomers, Full: true}, &out))
+		got := anyID.ReplaceAllString(out.String(), ",ID,")
+		if want == "" {
+			want = got
+			if golden := "testdata/import/sheets.golden.csv"; *updateGolden {
+				writeFile(t, golden, []byte(got))
+			} else if d := cmp.Diff(string(readFile(t, golden)), want); d != "" {
+				t.Errorf("%s (-want +got):\n%s", f.Name(), d)
+			}
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s is not like %s (-want +got):\n%s", f.Name(), files[0].Name(), d)
+		}
+		again := files[(i+1)%len(files)].Name()
+		if report, _ := s.importFile(t, importCustomers, filepath.Join("testdata/sheets", again)); report.Known != 7 || report.Added+report.Wrong+report.OpeningBalances != 0 {
+			t.Errorf("%s after %s: %+v", again, f.Name(), report)
+		}
+	}
+}
+
+// TestImportSomebodyElse: a row that has one contact of a customer is not taken as that
+// customer's if it may be of somebody else (contract §19).
+func TestImportSomebodyElse(t *testing.T) {
+	t.Parallel()
+	const head = "nombre,apellido,correo,teléfono,externalId,puntos\n"
+	for _, test := range []struct {
+		reason, rows string
+		want         string // the outcome, and what the file of errors says
+		samePerson   string // the outcome with -same-person
+	}{
+		{"three people share a phone",
+			"Ana,Rodríguez,ana@example.com,5512345678,,100\nLuis,Paz,luis@example.com,5512345678,,100\nEva,Sol,eva@example.com,5512345678,,100\n",
+			"1 new, 0 known, 2 wrong, 0 warned; 3 el teléfono ya es de otra persona: Ana R…, fila 2; 4 el teléfono ya es de otra persona: Ana R…, fila 2",
+			"1 new, 2 known, 0 wrong, 0 warned"},
+		{"two share an e-mail, as couples do", "Ana,Rodríguez,ana@example.com,5512345678,,\nLuis,Paz,ana@example.com,5587654321,,\n",
+			"1 new, 0 known, 1 wrong, 0 warned; 3 el email ya es de otra persona: Ana R…, fila 2", "1 new, 1 known, 0 wrong, 0 warned"},
+		{"a customer of before", "Luis,Paz,luis@example.com,5500000001,,\n",
+			"0 new, 0 known, 1 wrong, 0 warned; 2 el teléfono ya es de otra persona: Rosa M…, externalId R-1", "0 new, 1 known, 0 wrong, 0 warned"},
+		{"a customer of before, without externalId", "Luis,Paz,luis@example.com,5500000002,,\n",
+			"0 new, 0 known, 1 wrong, 0 warned; 2 el teléfono ya es de otra persona: Juan C…", "0 new, 1 known, 0 wrong, 0 warned"},
+		{"a customer of before, without a name", "Luis,Paz,luis@example.com,5500000003,,\n",
+			"0 new, 0 known, 1 wrong, 0 warned; 2 el teléfono ya es de otra persona", "0 new, 1 known, 0 wrong, 0 warned"},
+		{"the same row again", "Ana,Rodríguez,ana@example.com,5512345678,,100\nAna,Rodríguez,ana@example.com,5512345678,,100\n",
+			"1 new, 1 known, 0 wrong, 0 warned", "1 new, 1 known, 0 wrong, 0 warned"},
+		{"another name with the same contacts: she married", "Ana,Rodríguez,ana@example.com,5512345678,,1\nAna,Paz,ana@example.com,5512345678,,1\n",
+			"1 new, 1 known, 0 wrong, 0 warned", "1 new, 1 known, 0 wrong, 0 warned"},
+		{"another name, one contact", "Ana,Rodríguez,,5512345678,,100\nLuis,Paz,,5512345678,,\n",
+			"1 new, 1 known, 0 wrong, 1 warned; 3 aviso: el teléfono es de un cliente con otro nombre, y se tomó por la misma persona: Ana R…, fila 2", "1 new, 1 known, 0 wrong, 0 warned"},
+		{"another name, one contact, points", "Ana,Rodríguez,,5512345678,,100\nLuis,Paz,,5512345678,,100\n",
+			"1 new, 0 known, 1 wrong, 0 warned; 3 el teléfono ya es de otra persona: Ana R…, fila 2", "1 new, 1 known, 0 wrong, 0 warned"},
+		{"no points are none", "Ana,Rodríguez,,5512345678,,\nLuis,Paz,,5512345678,,0\n",
+			"1 new, 1 known, 0 wrong, 1 warned; 3 aviso: el teléfono es de un cliente con otro nombre, y se tomó por la misma persona: Ana R…, fila 2", "1 new, 1 known, 0 wrong, 0 warned"},
+		{"the same name, as people write it", "Ana  María,Rodríguez,,5512345678,,100\n ANA MARIA rodriguez,,,5512345678,,100\n",
+			"1 new, 1 known, 0 wrong, 0 warned", "1 new, 1 known, 0 wrong, 0 warned"},
+		{"no name is not another", "Ana,Rodríguez,,5512345678,,100\n,,,5512345678,,100\n", "1 new, 1 known, 0 wrong, 0 warned", "1 new, 1 known, 0 wrong, 0 warned"},
+		{"no name yet", "Luis,Paz,,5500000003,,100\n", "0 new, 1 known, 0 wrong, 0 warned", "0 new, 1 known, 0 wrong, 0 warned"},
+		{"an empty contact is filled in", "Ana,Rodríguez,,5512345678,,100\nAna,Rodríguez,ana@example.com,5512345678,,100\nEva,Sol,eva@example.com,5512345678,,\n",
+			"1 new, 1 known, 1 wrong, 0 warned; 4 el teléfono ya es de otra persona: Ana R…, fila 2", "1 new, 2 known, 0 wrong, 0 warned"},
+		{"an empty contact, another name and points", "Ana,Rodríguez,,5512345678,,100\nEva,Sol,eva@example.com,5512345678,,100\n",
+			"1 new, 0 known, 1 wrong, 0 warned; 3 el teléfono ya es de otra persona: Ana R…, fila 2", "1 new, 1 known, 0 wrong, 0 warned"},
+		{"lines with an error before", "Zoe,,,,,\nLía,,mala,,,\nAna Rodríguez Paz,,,5512345678,,\nLuis,,l@example.com,5512345679,,\nEva,,,5512345678,,9\nLeo,,,5512345679,,9\n",
+			"2 new, 0 known, 4 wrong, 0 warned; 2 Se requiere email o número de teléfono; 3 correo: \"mala\": no es un email válido; 6 el teléfono ya es de otra persona: Ana R…, fila 4; 7 el teléfono ya es de otra persona: Luis, fila 5", ""},
+	} {
+		for _, samePerson := range []bool{false, true} {
+			want := test.want
+			if samePerson {
+				want = test.samePerson
+			}
+			if want == "" {
+				continue
+			}
+			s := newShop(t, setup{})
+			for i, e := range []enrolment{{FirstName: "Rosa", LastName: "Mora", ExternalID: "R-1"}, {FirstName: "Juan", LastName: "Cruz"}, {}} {
+				e.Email, e.Phone = fmt.Sprintf("old%d@example.com", i), fmt.Sprintf("+52550000000%d", i+1)
+				must(s, func(t *txn) (*customer, error) {
+					c, _, err := t.customers.enrol(e)
+					return c, err
+				})
+			}
+			im := s.importer(t, importCustomers)
+			im.request.SamePerson = samePerson
+			s.ok(im.run(strings.NewReader(head + test.rows)))
+			r := im.report
+			if got := fmt.Sprintf("%d new, %d known, %d wrong, %d warned", r.Added, r.Known, r.Wrong, r.Warned) + toldIn(t, r.Errors, ','); got != want {
+				t.Errorf("%s, -same-person %t:\n%s\nwant %s", test.reason, samePerson, got, want)
+			}
+			s.verified()
+		}
+	}
+}
+
+// TestImportSomebodyElseBatch: the row that a customer came from is told, however many batches
+// and parts lie between.
+func TestImportSomebodyElseBatch(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	var text strings.Builder
+	text.WriteString("correo,teléfono\n")
+	for i := range importBatch + importPartRows {
+		fmt.Fprintf(&text, "c%d@example.com,55%08d\n", i, 10_000_000+i)
+		if i%1000 == 0 {
+			fmt.Fprint(&text, "mala,\n")
+		}
+	}
+	text.WriteString("x@example.com,5510001001\n")
+	s := newShop(t, setup{})
+	im := s.importer(t, importCustomers)
+	s.ok(im.run(strings.NewReader(text.String())))
+	if got, want := toldIn(t, im.report.Errors, ','), "el teléfono ya es de otra persona, fila 1005"; !strings.HasSuffix(got, want) {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if len(im.added) > 10 {
+		t.Errorf("%d runs of new customers are kept", len(im.added))
+	}
+}
+
+// TestImportSomebodyElseMerged: a row of somebody who became part of another customer is that
+// customer's.
+func TestImportSomebodyElseMerged(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	s.importCSV(t, "nombre,correo,teléfono\nAna,ana@example.com,\nAnita,anita@example.com,5512345678\n")
+	ana, twin := s.byEmail("ana").ID, s.byEmail("anita").ID
+	s.merged(ana, twin)
+	for _, test := range []struct{ row, want string }{
+		{"Anita,anita@example.com,5512345678", "0 new, 1 known, 0 wrong"},
+		{"Anita,,5512345678", "0 new, 1 known, 0 wrong"},
+		{"Luis,luis@example.com,5512345678", "0 new, 0 known, 1 wrong; 2 el teléfono ya es de otra persona: Ana"},
+	} {
+		if got := s.importCSV(t, "nombre,correo,teléfono\n"+test.row+"\n"); got != test.want {
+			t.Errorf("%s: %s, want %s", test.row, got, test.want)
+		}
+	}
+}
+
+// TestImportSaleOfSomebodyElse: a sale with the contacts of two people is nobody's.
+func TestImportSaleOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ reason, contacts, want, samePerson string }{
+		{"the phone of another", "ana@example.com,5500000002", "0 new, 0 known, 1 wrong; 2 El email y el teléfono pertenecen a clientes distintos", "1 new, 0 known, 0 wrong"},
+		{"an unknown phone", "ana@example.com,5500000009", "0 new, 0 known, 1 wrong; 2 el email ya es de otra persona: Ana R…", "1 new, 0 known, 0 wrong"},
+		{"an unknown e-mail", "luis@example.com,5500000001", "0 new, 0 known, 1 wrong; 2 el teléfono ya es de otra persona: Ana R…", "1 new, 0 known, 0 wrong"},
+		{"both are hers", "ana@example.com,5500000001", "1 new, 0 known, 0 wrong", "1 new, 0 known, 0 wrong"},
+		{"one is hers", ",5500000001", "1 new, 0 known, 0 wrong", "1 new, 0 known, 0 wrong"},
+		{"she has no phone yet", "eva@example.com,5500000009", "1 new, 0 known, 0 wrong", "1 new, 0 known, 0 wrong"},
+		{"imported before, by her old phone", "old@example.com,5500000003", "0 new, 1 known, 0 wrong", "0 new, 1 known, 0 wrong"},
+	} {
+		for _, samePerson := range []bool{false, true} {
+			s := newShop(t, setup{at: "2026-03-02T10:00:00Z"})
+			s.importCSV(t, "nombre,apellido,correo,teléfono\nAna,Rodríguez,ana@example.com,5500000001\nLuz,Mar,luz@example.com,5500000002\nEva,Sol,eva@example.com,\nLía,Paz,old@example.com,5500000003\n")
+			file := func(contacts string) string { return "A,2026-01-05T10:00:00Z," + contacts + ",Purchase,10,,,," }
+			if strings.HasPrefix(test.contacts, "old@") {
+				s.importText(t, file(test.contacts))
+				lia := s.byEmail("old").ID
+				must(s, func(t *txn) (*customer, error) {
+					return t.customers.patch(lia, customerPatch{Email: new("lia@example.com")}, nil)
+				})
+			}
+			im := s.importer(t, importSales)
+			im.request.SamePerson = samePerson
+			s.ok(im.run(strings.NewReader(strings.Join(exportColumns[importSales], ",") + "\n" + file(test.contacts))))
+			want := test.want
+			if samePerson {
+				want = test.samePerson
+			}
+			if got := fmt.Sprintf("%d new, %d known, %d wrong", im.report.Added, im.report.Known, im.report.Wrong) + toldIn(t, im.report.Errors, ','); got != want {
+				t.Errorf("%s, -same-person %t: %s, want %s", test.reason, samePerson, got, want)
+			}
+		}
+	}
+}
+
+// TestImportOtherData: what a row says of a known customer and is not taken is a warning, not
+// silence (contract §31).
+func TestImportOtherData(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	const head = "nombre,correo,teléfono,externalId,cumpleaños\n"
+	s.importCSV(t, head+"Ana,ana@example.com,5512345678,A-1,1990-05-14\nEva,,5512345679,E-1,1991-05-14\nLuz,luz@example.com,,,\nNoé,noe@example.com,,,02-29\n")
+	s.merged(s.byEmail("ana").ID, s.byEmail("luz").ID)
+	for _, test := range []struct{ row, want string }{
+		{"Ana,ana@example.com,5512345678,A-1,14/05/1990", ""},
+		{"Ana,ana@example.com,5512345678,,", ""},
+		{"Ana,ana@example.com,5512345678,A-1,15/05/1990", "aviso: el cliente tiene otra fecha de nacimiento, 1990-05-14, y la conserva"},
+		{"Ana,ana@example.com,,A-2,1990-05-15", "aviso: el cliente tiene otra fecha de nacimiento, 1990-05-14, y la conserva; el cliente tiene otro externalId, A-1, y lo conserva"},
+		{"Ana,ana@example.com,,,05-14", ""},
+		{"Ana,ana@example.com,,,--05-14", ""},
+		{"Ana,ana@example.com,,,14/05", ""},
+		{"Ana,ana@example.com,,,15/05", "aviso: el cliente tiene otra fecha de nacimiento, 1990-05-14, y la conserva"},
+		{"Noé,noe@example.com,,,28/02", "aviso: el cliente tiene otra fecha de nacimiento, --02-29, y la conserva"},
+		{"Noé,noe@example.com,,,28/02/1992", "aviso: el cliente tiene otra fecha de nacimiento, --02-29, y la conserva"},
+		{"Noé,noe@example.com,,,29/02/1992", ""},
+		{"Noé,noe@example.com,,,29/02/1996", "aviso: el cliente tiene otra fecha de nacimiento, 1992-02-29, y la conserva"},
+		{"Noé,noe@example.com,,,02-29", ""},
+		{"Eve,,5512345679,E-2,", "aviso: el cliente tiene otro externalId, E-1, y lo conserva; el teléfono es de un cliente con otro nombre, y se tomó por la misma persona: Eva, externalId E-1"},
+	} {
+		want := "0 new, 1 known, 0 wrong"
+		if test.want != "" {
+			want += "; 2 " + test.want
+		}
+		if got := s.importCSV(t, head+test.row+"\n"); got != want {
+			t.Errorf("%s:\n%s\nwant %s", test.row, got, want)
+		}
+	}
+	for email, want := range map[string]birthDate{"ana": 19900514, "noe": 19920229} {
+		if got := s.byEmail(email).BirthDate; got != want {
+			t.Errorf("%s was born %s, want %s", email, got, want)
+		}
+	}
+	s.verified()
 }

@@ -4,12 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"sello/internal/semaphore"
 )
 
 // naiveLimits is a simple limiter: it keeps every accepted request and counts them
@@ -530,4 +536,264 @@ func TestLimitOfTwoServers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSemaphore posts bodies that get stuck half-way. As many are held as there are units for;
+// the others are refused in time. A small body needs no units, and neither does a large one of
+// which fewer than smallBody bytes have come.
+func TestSemaphore(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason    string
+		units     int
+		wantHeld  int64
+		wantBusy  int
+		sendsOnly int // bytes before it gets stuck
+	}{
+		{"room for two", 4, 2, 4, smallBody + 1000},
+		{"a client that sends too little takes no room", 4, 0, 0, smallBody - 1},
+		{"control: room for all", 1000, 6, 0, smallBody + 1000},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSemaphoreShop(t)
+				s.servedShop.api.bodies = newSemaphore(test.units)
+				s.servedShop.api.parsing = newSemaphore(100)
+				release := make(chan struct{})
+				var held atomic.Int64
+				codes := make(chan int, 6)
+				for range cap(codes) {
+					body := &stuckBody{
+						body:      strings.NewReader(fmt.Sprintf(`{"amount":1,"x":%q}`, strings.Repeat("x", 2*semaphoreUnit-100))),
+						sendsOnly: test.sendsOnly, held: &held, release: release,
+					}
+					go func() { codes <- s.addPoints(body.body.Len(), body).Code }()
+				}
+				time.Sleep(semaphoreWait / 2)
+				if w := s.addPoints(12, strings.NewReader(`{"amount":1}`)); w.Code != http.StatusCreated {
+					t.Errorf("a small body meanwhile: %d", w.Code)
+				}
+				time.Sleep(semaphoreWait)
+				synctest.Wait()
+				if busy := len(codes); busy != test.wantBusy || held.Load() != test.wantHeld {
+					t.Errorf("%d are held and %d refused, want %d and %d", held.Load(), busy, test.wantHeld, test.wantBusy)
+				}
+				for range len(codes) {
+					if code := <-codes; code != http.StatusServiceUnavailable {
+						t.Errorf("%d", code)
+					}
+				}
+				close(release)
+				for range cap(codes) - test.wantBusy {
+					if code := <-codes; code != http.StatusCreated {
+						t.Errorf("after it went on: %d", code)
+					}
+				}
+				s.empty()
+			})
+		})
+	}
+}
+
+// A stuckBody sends sendsOnly bytes, then waits for release before it sends the rest.
+type stuckBody struct {
+	body            *strings.Reader
+	sendsOnly, sent int
+	stuck           bool
+	held            *atomic.Int64 // how many bodies have got units and are stuck
+	release         <-chan struct{}
+}
+
+func (b *stuckBody) Read(p []byte) (int, error) {
+	if b.sent >= b.sendsOnly && !b.stuck {
+		b.stuck = true
+		if b.sent > smallBody {
+			b.held.Add(1)
+		}
+		<-b.release
+	}
+	if !b.stuck {
+		p = p[:min(len(p), b.sendsOnly-b.sent)]
+	}
+	n, err := b.body.Read(p)
+	b.sent += n
+	return n, err
+}
+
+// TestSemaphoreForReads leaves no units for large answers, then none for lists. Those are
+// refused in time. Small requests are answered.
+func TestSemaphoreForReads(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSemaphoreShop(t)
+		for range 100 {
+			s.servedShop.shop.add(s.ana, "1", 0)
+		}
+		ledger := "/api/v1/points/customers/" + s.ana.String() + "/movements?limit="
+		balance := "/api/v1/points/customers/" + s.ana.String() + "/balance"
+		want := func(path string, status int, why string) {
+			t.Helper()
+			w := s.servedShop.get(path)
+			if w.Code != status || status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") != "1" {
+				t.Errorf("%s: %d %v, want %d: %s", path, w.Code, w.Header(), status, why)
+			}
+			s.empty()
+		}
+		if w := s.servedShop.get(ledger + "100"); w.Code != http.StatusOK || w.Body.Len() <= smallAnswer {
+			t.Fatalf("%d, %d bytes", w.Code, w.Body.Len())
+		}
+		s.servedShop.api.answers = newSemaphore(0)
+		want(ledger+"100", http.StatusServiceUnavailable, "no room for the answer")
+		want(ledger+"10", http.StatusOK, "a short answer")
+		s.servedShop.api.reading = newSemaphore(0)
+		for _, large := range []string{ledger + "1", "/api/v1/customers", "/api/v1/statistics"} {
+			want(large, http.StatusServiceUnavailable, "no processor for lists")
+		}
+		want(balance, http.StatusOK, "a small request")
+		want("/livez", http.StatusOK, "health")
+		want("/readyz", http.StatusOK, "health")
+	})
+}
+
+// A semaphoreShop is a shop with an API and a customer.
+type semaphoreShop struct {
+	servedShop *servedShop
+	ana        id
+}
+
+func newSemaphoreShop(t *testing.T) *semaphoreShop {
+	s := &semaphoreShop{servedShop: newShop(t, setup{}).served()}
+	s.ana = s.servedShop.shop.customer("ana")
+	return s
+}
+
+// addPoints posts a body of size bytes that adds points.
+func (s *semaphoreShop) addPoints(size int, body io.Reader) *httptest.ResponseRecorder {
+	r := newRequest("POST", "/api/v1/points/customers/"+s.ana.String()+"/add", s.servedShop.key, "{}")
+	r.Body, r.ContentLength = io.NopCloser(body), int64(size)
+	return answerTo(s.servedShop.api, r)
+}
+
+// empty checks that all units were given back.
+func (s *semaphoreShop) empty() {
+	s.servedShop.shop.Helper()
+	for _, r := range []*semaphore.Semaphore{s.servedShop.api.reading, s.servedShop.api.parsing, s.servedShop.api.bodies, s.servedShop.api.answers} {
+		if n := r.Taken(); n != 0 {
+			s.servedShop.shop.Errorf("%d units or turns are still taken", n)
+		}
+	}
+}
+
+// A floodedShop is a shop that counts the accesses to its store.
+type floodedShop struct {
+	servedShop *servedShop
+	reached    *countedStore
+	made       byte // how many keys nobodys has returned
+}
+
+func newFloodedShop(t *testing.T) *floodedShop {
+	store := &countedStore{Store: newMemStore()}
+	t.Cleanup(func() { store.Close() })
+	s := newShopOn(t, store, "2026-11-20T10:00:00Z")
+	s.apply(demoDocument)
+	return &floodedShop{servedShop: s.served(), reached: store}
+}
+
+func (s *floodedShop) accesses() int64 { return s.reached.views.Load() + s.reached.updates.Load() }
+
+func (s *floodedShop) ask(peer, path, key string) *httptest.ResponseRecorder {
+	r := newRequest("GET", path, key, "")
+	r.RemoteAddr = peer + ":1"
+	return answerTo(s.servedShop.api, r)
+}
+
+// flood sends a thousand requests from one source, each with an API key that the function
+// key returns. It counts the answers by status, and the accesses to the store.
+func (s *floodedShop) flood(peer, path string, key func() string) (statuses map[int]int, accesses int64) {
+	statuses = map[int]int{}
+	before := s.accesses()
+	for range 1000 {
+		w := s.ask(peer, path, key())
+		statuses[w.Code]++
+		if w.Code == http.StatusTooManyRequests && (w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), `"rate_limit_source"`)) {
+			s.servedShop.shop.Fatalf("%v %s", w.Header(), w.Body)
+		}
+	}
+	return statuses, s.accesses() - before
+}
+
+// nobodys returns another well-formed key that was never created.
+func (s *floodedShop) nobodys() string {
+	s.made++
+	return newAPIKey([32]byte{2, s.made})
+}
+
+// TestFloods sends a thousand requests without a good key from one source. None reaches
+// the store. Those to a route get 429 after the first few. A good key from the same
+// source is not affected, nor is another source.
+func TestFloods(t *testing.T) {
+	t.Parallel()
+	const home, away, path = "203.0.113.1", "203.0.113.2", "/api/v1/segments"
+	s := newFloodedShop(t)
+	s.ask(away, path, newAPIKey([32]byte{1})) // loads the index of keys
+	for _, test := range []struct {
+		reason string
+		path   string
+		key    func() string
+		want   map[int]int
+	}{
+		{"no key", path, func() string { return "" }, map[int]int{401: maxRefusals, 429: 1000 - maxRefusals}},
+		{"no form", path, func() string { return "sello_x" }, map[int]int{401: maxRefusals, 429: 1000 - maxRefusals}},
+		{"nobody's", path, s.nobodys, map[int]int{401: maxRefusals, 429: 1000 - maxRefusals}},
+		{"no route", "/api/v1/none", s.nobodys, map[int]int{404: 1000}},
+	} {
+		s.servedShop.api.refused = newSourceLimits(maxRefusals, refusalEvery)
+		statuses, accesses := s.flood(home, test.path, test.key)
+		if fmt.Sprint(statuses) != fmt.Sprint(test.want) || accesses != 0 {
+			t.Errorf("%s: %v and %d accesses to the store, want %v and none", test.reason, statuses, accesses, test.want)
+		}
+	}
+	s.flood(home, path, s.nobodys)
+	for range 400 {
+		if w := s.ask(home, path, s.servedShop.key); w.Code != http.StatusOK {
+			t.Fatalf("a good key from the source of the flood: %d", w.Code)
+		}
+	}
+	_, later := s.servedShop.shop.newKey(keyRequest{})
+	if w := s.ask(home, path, later); w.Code != http.StatusOK {
+		t.Errorf("a key that was made meanwhile: %d", w.Code)
+	}
+	if w := s.ask(away, path, ""); w.Code != http.StatusUnauthorized {
+		t.Errorf("another source: %d", w.Code)
+	}
+	if statuses, accesses := s.flood(home, "/readyz", func() string { return "" }); statuses[200] != 1000 || accesses != maxRefusals {
+		t.Errorf("/readyz: %v and %d accesses, want %d", statuses, accesses, maxRefusals)
+	}
+
+	// Control: without the index and the limits every request reaches the store.
+	forgetful := func() string {
+		keys := &s.servedShop.shop.engine.store.keys
+		keys.mu.Lock()
+		keys.whole = false
+		keys.mu.Unlock()
+		s.servedShop.api.refused = newSourceLimits(maxRefusals, refusalEvery)
+		return s.nobodys()
+	}
+	if statuses, accesses := s.flood(home, path, forgetful); statuses[401] != 1000 || accesses != 1000 {
+		t.Errorf("control: %v and %d accesses", statuses, accesses)
+	}
+}
+
+// TestKeyIndexDamaged uses a store that cannot list its keys. A key that exists is found
+// all the same, and one that does not is refused.
+func TestKeyIndexDamaged(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	_, text := s.newKey(keyRequest{})
+	noLists := func(tx Tx) Tx { return brokenTx{Tx: tx, scan: func([]byte) error { return errOnFire }} }
+	damaged := newEngine(wrappedStore{Store: s.engine.store.Store, view: noLists}, s.engine.now, s.engine.seed)
+	_, err := damaged.authenticate(t.Context(), text, nil, s.clock)
+	s.want(err, "")
+	_, err = damaged.authenticate(t.Context(), newAPIKey([32]byte{1}), nil, s.clock)
+	s.want(err, "api_key_invalid")
 }

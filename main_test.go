@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -24,6 +26,7 @@ import (
 	"time"
 
 	"sello/internal/disk"
+	"sello/internal/processtest"
 	"sello/internal/sheet"
 )
 
@@ -1125,4 +1128,82 @@ func TestVerifyDamaged(t *testing.T) {
 	check("no server")
 	s.start("serve")
 	check("beside a server")
+}
+
+// An Update writes everything or nothing, and may run more than once: update returns what the
+// run that was committed gave. A View sees one committed state, in the order of the keys.
+func ExampleStore() {
+	ctx, s := context.Background(), newMemStore()
+	defer s.Close()
+	first, err := updateStore(ctx, s, func(tx Tx) (string, error) {
+		return "Ana", errors.Join(tx.Put([]byte("c2"), []byte("Eva")), tx.Put([]byte("c1"), []byte("Ana")))
+	})
+	fmt.Println(first, err)
+	fmt.Println(s.Update(ctx, func(tx Tx) error {
+		return errors.Join(tx.Delete([]byte("c1")), errors.New("refused"))
+	}))
+	fmt.Println(s.View(ctx, func(tx Tx) error {
+		for e, err := range tx.Scan([]byte("c"), []byte("d"), false) {
+			fmt.Printf("%s=%s %v\n", e.Key, e.Value, err)
+		}
+		return tx.Put([]byte("c3"), nil)
+	}))
+	// Output:
+	// Ana <nil>
+	// refused
+	// c1=Ana <nil>
+	// c2=Eva <nil>
+	// store: write in a read-only transaction
+}
+
+// Some tests kill sello, or record what it writes. They run this test binary as another
+// process, in which TestMain runs sello or a powerLoad instead of the tests.
+
+// runsSello is the environment variable that makes this binary run as sello.
+const runsSello = "SELLO_TEST_RUNS_SELLO"
+
+func TestMain(m *testing.M) {
+	switch {
+	case os.Getenv(runsSello) != "":
+		main() // which does not return
+	case ranPowerLoad():
+		return
+	}
+	// Many tests run commands in this process. The memory limit of a server would hold for all of
+	// them, and collecting garbage take half of their time.
+	os.Setenv("GOGC", "200")
+	debug.SetGCPercent(200) // a tenth of the time, for 130 MiB
+	os.Setenv("GOMEMLIMIT", "off")
+	flag.Set("test.parallel", "8") // many tests wait more than they compute
+	os.Exit(m.Run())
+}
+
+// selloCommand returns a command that runs sello as a process. With -short and under the
+// race detector it skips the test.
+func selloCommand(t testing.TB, args ...string) *exec.Cmd {
+	t.Helper()
+	if testing.Short() || processtest.RaceDetector {
+		t.Skip("runs sello as a process")
+	}
+	cmd := exec.Command(testBinary(t), args...)
+	cmd.Env = append(os.Environ(), runsSello+"=1", "GOGC=", "GOMEMLIMIT=")
+	return cmd
+}
+
+// skipUnderRace skips a long test of one goroutine under the race detector, which has nothing to
+// find there. .ci/run runs it without.
+func skipUnderRace(t testing.TB) {
+	t.Helper()
+	if processtest.RaceDetector {
+		t.Skip("has one goroutine, and takes long")
+	}
+}
+
+func testBinary(t testing.TB) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -114,7 +114,7 @@ const (
 	dense                     // grows only at the end of each organization's part, or nearly so
 	setting                   // all tables of its letter are settings, which engine_cache.go keeps between requests
 
-	// How a verification compares the entries with those that there should be (verify_kinds.go).
+	// How a verification compares the entries with those that there should be (verify_gather.go).
 	byContent // by a sum over what the entries say: one entry may come from several records
 	byEntry   // each entry is looked up: there are few
 	byCount   // by the number of the entries, which are primary or compared where they are read
@@ -134,7 +134,7 @@ var tables = [manyTables]struct {
 	traits trait
 }{
 	tableVersion:               {"v", "schema version", "versión del esquema", primary | setting},              // schema.go
-	tableWriter:                {"v 'w'", "sello that wrote the file last", "sello que lo escribió", setting},  // its version (lastsello.go)
+	tableWriter:                {"v 'w'", "sello that wrote the file last", "sello que lo escribió", setting},  // its version (schema.go)
 	tableSandbox:               {"v 's'", "sandbox", "pruebas", primary | setting},                             // when its clock began, and its key (sandbox.go)
 	tableSandboxStart:          {"v 's' key", "sandbox as it began", "pruebas, al empezar", primary | setting}, // the value of another key
 	tableOrganizations:         {"o 'n'", "number of organizations", "número de organizaciones", primary | setting},
@@ -143,7 +143,7 @@ var tables = [manyTables]struct {
 	tableAPIKeys:               {"a hash(32)", "API key", "API keys", primary | setting | shared | byCount},     // JSON, by the SHA-256 of the key
 	tableKeyList:               {"k org keyID", "API key by id", "lista de API keys", scanned | byCount},        // its hash
 	tableUsage:                 {"u keyID", "usage of a key", "uso de API keys", primary},                       // day, month, last used
-	tablePurses:                {"P org purse day", "purse of a key or member", "puntos dados a mano", primary}, // what its adds gave on the day (purses.go)
+	tablePurses:                {"P org purse day", "purse of a key or member", "puntos dados a mano", primary}, // what its adds gave on the day (keys.go)
 	tableProfiles:              {"c org cust 0", "customer", "datos de clientes", primary},
 	tableAccounts:              {"c org cust 1 prog", "account", "cuentas", 0},                                                                         // balance, pending, lifetime, lots while they are few, chain of movements
 	tableLots:                  {"c org cust 2 prog expiry seq", "available lot", "lotes disponibles", 0},                                              // where the account has many; seq is its credit's
@@ -208,10 +208,10 @@ var tables = [manyTables]struct {
 	tableHolds:                 {"O org hold", "hold", "retenciones", primary | scanned | byCount},                                          // points set aside (points_holds.go)
 	tableRuleLives:             {"c org cust 10 prog rule", "rule in a customer's life", "usos de reglas en total", 0},                      // how often the customer used it in all (sales_rules.go)
 	tableRuleBudgets:           {"C org prog rule", "budget of a rule", "presupuestos de reglas", scanned | byEntry},                        // what it gave (sales_rules.go)
-	tableConfigVersions:        {"f org version", "version of the configuration", "versiones de la configuración", primary | byCount},       // each that was applied, compressed (versions.go)
-	tableReferences:            {"X org hash(16) seq", "movement by reference", "movimientos por referencia", scanned | byContent},          // empty (references.go)
+	tableConfigVersions:        {"f org version", "version of the configuration", "versiones de la configuración", primary | byCount},       // each that was applied, compressed (engine.go)
+	tableReferences:            {"X org hash(16) seq", "movement by reference", "movimientos por referencia", scanned | byContent},          // empty (points_references.go)
 	tableHandouts:              {"Q org", "points for a segment", "puntos para un segmento", primary},                                       // the last, and how far it has come (handouts.go)
-	tableUndoRequests:          {"G org 'u' id", "request to undo", "peticiones de deshacer", primary},                                      // a sale or a redemption, by its id (undorequests.go)
+	tableUndoRequests:          {"G org 'u' id", "request to undo", "peticiones de deshacer", primary},                                      // a sale or a redemption, by its id (sales_undone.go)
 }
 
 // keyWidths gives the width of each part of a key in bytes; 0 means text. Text ends
@@ -519,13 +519,13 @@ const (
 )
 
 // counters hold the last number given in each sequence of an organization, which is
-// also its total, and the latest moment that any of its writes carries (latest.go).
+// also its total, and the latest moment that any of its writes carries (sweep.go).
 type counters struct {
 	Customers, Movements, Sales, Purchases, Returns, Redemptions, Replays uint64
 
 	Latest     instant // 0: unknown; never negative
 	Audit      uint64  // entries of the audit log
-	Registered instant // when the last sale came; never falls (latesales.go)
+	Registered instant // when the last sale came; never falls (sales_late.go)
 	Events     uint64  // told (events.go)
 	Dropped    uint64  // the first of them, which are kept no longer
 }

@@ -2,7 +2,11 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"hash/fnv"
+
+	"sello/internal/blockset"
 )
 
 // A database orders commits by part (postgres/doc.go): those of different parts do not wait for
@@ -90,3 +94,80 @@ func partAt(k []byte) (part int32, n int) {
 // configurationPrefix is what keys of configurations begin with. Others of their letter have no
 // organization.
 var configurationPrefix = tableConfigurations.fixed()
+
+// A ledgerHash is the hash of a movement, or the digest of a ledger.
+//
+// The movements of an account are a hash chain: each carries a hash of itself and
+// of the account's movement before it, and the account carries the last one. After
+// changing, removing or inserting a movement, all later ones must be hashed anew. A
+// movement's hash is the SHA-256 of
+//
+//	| hash of the movement before, or zeros (32) | org (4) | seq (8) | record up to its hash |
+//
+// A writer of the file can hash anew too, or put back an earlier file. A digest of
+// an organization's ledger, kept elsewhere, reveals that: it is made of the hashes
+// of all movements in the order of seq, each hashed with the digest of those before.
+type ledgerHash [sha256.Size]byte
+
+// hashMovement is the hash of a movement, from its place and its record. Entries of the
+// audit log have theirs in the same way.
+func hashMovement(before ledgerHash, org uint32, seq uint64, record []byte) ledgerHash {
+	var space [512]byte
+	b := key(append(space[:0], before[:]...)).u32(org).u64(seq)
+	return sha256.Sum256(append(b, record...))
+}
+
+// with returns the digest of the ledger with one more movement.
+func (digest ledgerHash) with(m ledgerHash) ledgerHash {
+	var both [2 * len(digest)]byte
+	copy(both[copy(both[:], digest[:]):], m[:])
+	return sha256.Sum256(both[:])
+}
+
+func (h ledgerHash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
+
+func (h *ledgerHash) UnmarshalText(text []byte) error {
+	if len(text) != hex.EncodedLen(len(h)) {
+		return hex.ErrLength
+	}
+	_, err := hex.Decode(h[:], text)
+	return err
+}
+
+// A ledgerState is how far an organization's ledger and its audit log had come at some
+// time.
+type ledgerState struct {
+	Organization string     `json:"organization"`
+	Movements    uint64     `json:"movements"`
+	Digest       ledgerHash `json:"digest"`
+	AuditEntries uint64     `json:"auditEntries"`
+	AuditDigest  ledgerHash `json:"auditDigest"` // the hash of the last entry
+}
+
+func (c *coder) hash(v *ledgerHash) { c.fixed(v[:]) }
+
+// Sets of numbers, of customers or of redemptions, are kept in blocks (internal/blockset):
+//
+//	set block(4) → the numbers in the block
+
+// putInSet puts a number into the set whose blocks lie under a key, or takes it
+// out, and reports whether that changed the set.
+func putInSet(tx Tx, set key, number uint64, member bool) (changed bool, err error) {
+	return putInBlock(tx, set.u32(uint32(number/blockset.Block)), number, member)
+}
+
+// putInBlock is putInSet for the number's block, which is at k.
+func putInBlock(tx Tx, k key, number uint64, member bool) (changed bool, err error) {
+	value, _, err := tx.Get(k)
+	if err != nil {
+		return false, err
+	}
+	value, changed = blockset.Change(value, number%blockset.Block, member)
+	switch {
+	case !changed:
+		return false, nil
+	case len(value) == 0:
+		return true, tx.Delete(k)
+	}
+	return true, tx.Put(k, value)
+}

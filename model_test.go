@@ -1,13 +1,21 @@
 package main
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
+
+	"sello/internal/blockset"
 )
 
 // TestTables checks that no two tables have the same name or Spanish words, and that
@@ -172,5 +180,219 @@ func TestPages(t *testing.T) {
 		if first != test.first || last != test.last || ok != test.ok {
 			t.Errorf("page %+v of %d: %d to %d (%t), want %d to %d (%t)", test.page, test.total, first, last, ok, test.first, test.last, test.ok)
 		}
+	}
+}
+
+// TestLayout compares the stored form of everything with testdata/layout.txt: the bytes
+// of each kind of record and the fields left out of them, the sizes of blocks, and all
+// keys of a small shop with a digest of each value. If it fails, the bytes in files have
+// changed:
+//
+//   - If the layout changed, raise schemaVersion and write a migration. -update then
+//     rewrites layout.txt.
+//   - If only a rule changed, so that the same shop has other values, remove
+//     layout.txt, run with -update, and look at what differs.
+func TestLayout(t *testing.T) {
+	path := filepath.Join("testdata", "layout.txt")
+	got := layoutText(t)
+	kept, err := os.ReadFile(path)
+	number, _, _ := strings.Cut(string(kept), "\n")
+	if *updateGolden && (err != nil || number != fmt.Sprint("schema ", schemaVersion)) {
+		writeFile(t, path, []byte(got))
+		return
+	}
+	if got == string(kept) {
+		return
+	}
+	t.Errorf("the layout is not that of schema %d in %s (%v): see the comment on TestLayout", schemaVersion, path, err)
+	was := strings.Split(string(kept), "\n")
+	for i, line := range strings.Split(got, "\n") {
+		if i >= len(was) || was[i] != line {
+			t.Fatalf("line %d is %q", i+1, line)
+		}
+	}
+}
+
+func allRecords() []fielded {
+	return []fielded{
+		new(account), new(accountHead), new(attribute), new(auditChange), new(auditEntry), new(basis), new(birthdayTurn), new(chain), new(configVersion), new(consent), new(counters),
+		new(creator), new(customer), new(dayBasis), new(device), new(effect), new(event), new(eventRecord), new(expiring), new(gift), new(givenVoucher), new(handout), new(historicPoints), new(hold),
+		new(identity), new(idleness), new(invitation), new(item), new(label), new(line), new(link), new(lot), new(membership), new(movement), new(openHold), new(otherShare),
+		new(passwordHash), new(pendingRef), new(purse), new(redemption), new(replay), new(replaySlice), new(replaySlices), new(ruleBudget), new(ruleCount), new(ruleLife), new(ruleShare), new(ruleUse),
+		new(sale), new(salePayment), new(saleShare), new(savedUsage), new(secondFactor), new(session), new(shareReasons), new(tally), new(typeCount), new(undoRequest), new(unmetRule), new(use), new(user),
+		new(webhookSecret), new(webhookState), new(writtenNotice),
+	}
+}
+
+// TestLayoutRecords checks that allRecords lists every type with a method fields.
+func TestLayoutRecords(t *testing.T) {
+	t.Parallel()
+	var have, want []string
+	for _, v := range allRecords() {
+		have = append(have, reflect.TypeOf(v).Elem().Name())
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lister := regexp.MustCompile(`(?m)^func \(\w+ \*(\w+)\) fields\(\w+ \*coder\)`)
+	for _, name := range files {
+		if !strings.HasSuffix(name, "_test.go") {
+			for _, m := range lister.FindAllStringSubmatch(readText(t, name), -1) {
+				want = append(want, m[1])
+			}
+		}
+	}
+	slices.Sort(want)
+	if !slices.Equal(have, want) {
+		t.Errorf("the layout has records %v, and the source %v", have, want)
+	}
+}
+
+func layoutText(t *testing.T) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "schema %d\n", schemaVersion)
+	for _, v := range allRecords() {
+		kept := layoutOf(t, v, false)
+		fmt.Fprintf(&b, "%T %s\n", v, kept)
+		if apart := layoutOf(t, v, true); apart != kept {
+			fmt.Fprintf(&b, "%T apart %s\n", v, apart)
+		}
+	}
+	s := usualSizes()
+	fmt.Fprintf(&b, "sizes {few:%+v merged:%d}, set %d, gram %d %d, log %d %d\n", s.inline, s.merged, blockset.Block, gramBlock, gramGroup, logBlock, logEntry)
+	for e, err := range sampleShop(t).Scan(nil, nil, false) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(e.Value)
+		fmt.Fprintf(&b, "%c %x %x\n", e.Key[0], e.Key[1:], sum[:4])
+	}
+	return b.String()
+}
+
+// layoutOf fills a record, writes it and reads it back. It returns the record's bytes in
+// hexadecimal and the fields left out of them. apart is the value of all its flags, such
+// as account.LotsApart, which says that the lots have entries of their own.
+func layoutOf(t *testing.T, v fielded, apart bool) string {
+	n := 0
+	fill(reflect.ValueOf(v).Elem(), &n, apart)
+	written := appendRecord(nil, v)
+	again := reflect.New(reflect.TypeOf(v).Elem()).Interface().(fielded)
+	if err := decodeInto(written, again); err != nil {
+		t.Errorf("%T: %v", v, err)
+	}
+	same(t, fmt.Sprintf("%T written, read and written", v), appendRecord(nil, again), written)
+	return fmt.Sprintf("%x%s", written, leftOut(reflect.ValueOf(v).Elem(), reflect.ValueOf(again).Elem()))
+}
+
+// leftOut names the fields of a record that did not survive writing and reading.
+func leftOut(was, read reflect.Value) (names string) {
+	for i := range was.NumField() {
+		if !reflect.DeepEqual(open(was.Field(i)).Interface(), open(read.Field(i)).Interface()) {
+			names += " -" + was.Type().Field(i).Name
+		}
+	}
+	return names
+}
+
+// open makes an unexported field readable and settable.
+func open(v reflect.Value) reflect.Value {
+	if v.CanSet() {
+		return v
+	}
+	return reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem()
+}
+
+// fill gives each field a different value, counting up from n, and each bool the value flags.
+func fill(v reflect.Value, n *int, flags bool) {
+	v = open(v)
+	*n++
+	switch v.Kind() {
+	case reflect.Bool:
+		v.SetBool(flags)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(int64(*n))
+	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
+		v.SetUint(uint64(*n))
+		if v.Type() == reflect.TypeFor[eventKind]() {
+			v.SetUint(uint64(eventTierChanged)) // has texts
+		}
+	case reflect.String:
+		v.SetString(fmt.Sprint("text", *n))
+	case reflect.Pointer:
+		if v.Type() == reflect.TypeFor[*salePayment]() { // others are no part of a record
+			v.Set(reflect.New(v.Type().Elem()))
+			fill(v.Elem(), n, flags)
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fallthrough
+	case reflect.Array:
+		for i := range v.Len() {
+			fill(v.Index(i), n, flags)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i), n, flags)
+		}
+		fillWords(v.Addr().Interface())
+	}
+}
+
+// fillWords gives a record words where its file has a byte for each.
+func fillWords(v any) {
+	switch v := v.(type) {
+	case *creator:
+		v.Type = byCommand
+	case *movement:
+		v.Category = categoryMerge
+	case *sale:
+		v.Type, v.Source = typeReturn, sourceImport
+	case *customer:
+		v.Status = statusErased
+	case *hold:
+		v.State = holdExpired
+	case *writtenNotice:
+		v.Kind = noticeAlmost
+	}
+}
+
+// sampleShop returns all entries of a shop where a little of everything has happened.
+func sampleShop(t *testing.T) Tx {
+	s := newEmptyShop(t, "2026-03-02T10:00:00Z")
+	s.sample(5, 60)
+	return s.entries()
+}
+
+// sample lets a little of everything happen in a shop without an organization, with so many
+// customers in so many days.
+func (s *shop) sample(customers, days int) {
+	s.apply(demoDocument)
+	_, err := write(s.Context(), s.engine, 1, s.clock, func(t *txn) (any, error) {
+		if err := makeUp(1, customers, days, t.now, t.cfg.zone, []id{{1}}).write(t, func(float64) {}); err != nil {
+			return nil, err
+		}
+		if _, _, err := t.keys.create(keyRequest{Name: "prueba", DailyLimit: 5}); err != nil {
+			return nil, err
+		}
+		return nil, t.replays.keep([]retryKey{{}}, 201, []byte(`{"id":"x"}`))
+	})
+	s.ok(err)
+	s.person("ana@ejemplo.mx", roleOwner)
+	paid, err := s.sell(newSale{Customer: s.customer("paga"), Total: dec("350"), Pay: &newPayment{Points: dec("50")}})
+	s.ok(err)
+	s.bring(paid, "116.67")
+	for _, end := range []string{holdHeld, holdCaptured, holdReleased} {
+		must(s, func(t *txn) (any, error) {
+			h, err := t.points.place(newHold{Customer: paid.Customer, Amount: dec("2"), Seconds: usualHold})
+			switch {
+			case err == nil && end == holdCaptured:
+				h, err = t.points.capture(h.ID, dec("1.5"))
+			case err == nil && end == holdReleased:
+				h, err = t.points.release(h.ID)
+			}
+			return h, err
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -343,4 +344,283 @@ func (v *salesView) None(f *pageData) string {
 		return f.T("sales.empty")
 	}
 	return f.T("sales.none")
+}
+
+// Sales by maker. The file has no index by maker: a request looks through the sales that the other
+// filters choose, latest first, and at most mostScanned of them. So such a list has no total, and
+// its pages lead only to older sales.
+
+const (
+	byParam     = "quien" // who made the sales
+	olderParam  = "antes" // how many of the sales that the other filters choose are left to look at
+	importMaker = "import"
+
+	mostScanned = 5000
+	scanPart    = 500 // sales that are read at once
+)
+
+// A saleScan is a page of one maker's sales, and how far the scan for it went.
+type saleScan struct {
+	sales  []*sale
+	rows   []saleShape
+	begun  bool    // the scan did not begin with the newest sale
+	looked uint64  // sales that were looked at
+	last   instant // when the last sale that was looked at happened
+	older  uint64  // sales that the other filters choose and that were not looked at yet
+	cut    bool    // the scan looked at most sales before the page was full
+}
+
+// whole reports whether the page has all sales of the maker.
+func (s *saleScan) whole() bool { return !s.begun && s.older == 0 }
+
+// scanSales looks for a maker's sales among those that a filter chooses, latest first. It begins
+// where older sales are left to look at, and ends when it has found limit or has looked at most.
+func scanSales(t *txn, f saleFilter, made func(creator) bool, older, limit, most uint64) (*saleScan, error) {
+	_, total, err := t.saleLists.find(f, page{1, 1})
+	if err != nil {
+		return nil, err
+	}
+	s := &saleScan{begun: older < total, older: min(older, total)}
+	for s.older > 0 && s.looked < most && uint64(len(s.sales)) < limit {
+		skip := total - s.older
+		part, _, err := t.saleLists.find(f, page{skip/scanPart + 1, scanPart})
+		if err != nil {
+			return nil, err
+		}
+		for _, each := range part[min(skip%scanPart, uint64(len(part))):] {
+			s.older--
+			s.looked++
+			s.last = each.CreatedAt
+			if made(each.By) {
+				s.sales = append(s.sales, each)
+			}
+			if s.looked == most || uint64(len(s.sales)) == limit {
+				break
+			}
+		}
+		if s.older == total-skip { // nothing was read: there are no more
+			s.older = 0
+		}
+	}
+	s.cut = s.looked == most && s.older > 0 && uint64(len(s.sales)) < limit
+	return s, nil
+}
+
+// listSalesBy is listTransactions for sales of one maker.
+func listSalesBy(r *request) action {
+	r.large = true
+	f := r.saleFilter()
+	f.byDate = true
+	older, ok := r.whole(olderParam, 1, maxPage)
+	if !ok {
+		r.query.fail(newError(codePageInvalid).on(olderParam))
+	}
+	made := func(c creator) bool { return c.Type == byImport }
+	if text, _ := r.query.text(byParam, 100); text != importMaker {
+		who, _ := r.query.id(byParam)
+		made = func(c creator) bool { return c.ID == who && who != (id{}) }
+	}
+	return func(t *txn) (any, error) {
+		s, err := scanSales(t, f, made, older, defaultLimit, mostScanned)
+		if err != nil {
+			return nil, err
+		}
+		for _, each := range s.sales {
+			shape, err := newSaleShape(t, each)
+			if err != nil {
+				return nil, err
+			}
+			s.rows = append(s.rows, shape)
+		}
+		return s, nil
+	}
+}
+
+// withOlder is the address of the page that begins where older sales are left to look at; 0: of
+// the page that begins with the newest.
+func (v *panelRequest) withOlder(older uint64) string {
+	params := slices.DeleteFunc(slices.Clone(v.request.query.object), func(p pair) bool { return p.name == olderParam })
+	if older > 0 {
+		params = append(params, pair{olderParam, strconv.FormatUint(older, 10)})
+	}
+	return withQuery(v.r.URL.EscapedPath(), params)
+}
+
+// Redemptions: the list, and one of them.
+
+func redemptionArea() panelArea {
+	const one = "/panel/canjes/{redemptionId}"
+	back := func(v *panelRequest, _ string) string {
+		return afterDone("/panel/canjes/" + v.r.PathValue("redemptionId"))
+	}
+	return panelArea{[]panelPage{
+		{"/panel/canjes", "rewards:read", "redemptions", redemptionsPage},
+		{"/panel/canjes/{redemptionId}", "rewards:read", "redemption", redemptionPage},
+	}, []panelForm{
+		{path: one + "/uso", need: "rewards:write", from: one, members: []formMember{{name: "code"}}, handle: ofPath(useRedemption), action: "redemption.used", done: back},
+		{path: one + "/cancelar", need: "redemptions:cancel", from: one, guard: ownRedemption, handle: ofPath(cancelRedemption), done: back},
+	}}
+}
+
+// A redemptionsView is a page of the list.
+type redemptionsView struct {
+	Code, Status, From, To string
+	Rows                   []redemptionRow
+	Pager                  pagerView
+	Total                  uint64
+	Search                 bool // only by code
+}
+
+// A redemptionRow is a redemption in the list.
+type redemptionRow struct {
+	redemptionShape
+	Customer string
+}
+
+// redemptionsPage lists the redemptions. Who may not see all customers finds one by its code.
+func redemptionsPage(v *panelRequest) (any, fillFunc) {
+	view := &redemptionsView{Code: strings.ToUpper(trimBlanks(v.param("code"))), Status: v.param("status"), From: v.param("from"), To: v.param("to"), Search: v.mayAll("customers:read") != nil}
+	all := v.ask(listRedemptions, append([]pair{{"code", view.Code}}, v.params("status", "from", "to", "page")...)...)
+	return view, func(t *txn) error {
+		if view.Search && view.Code == "" {
+			return nil
+		}
+		found, err := resultOf[listShape[redemptionShape]](t, all)
+		if err != nil {
+			return err
+		}
+		for _, x := range found.Data {
+			row := redemptionRow{redemptionShape: x}
+			if row.Customer, err = customerName(t, x.CustomerID); err != nil {
+				return err
+			}
+			view.Rows = append(view.Rows, row)
+		}
+		view.Pager, view.Total = v.pager(found.Meta), found.Meta.Total
+		return nil
+	}
+}
+
+// customerName is the name of a customer, or of the one that it became part of.
+func customerName(t *txn, cust id) (string, error) {
+	c, err := t.merges.owner(cust)
+	if err != nil {
+		return "", err
+	}
+	return c.name(), nil
+}
+
+// A redemptionView is one redemption.
+type redemptionView struct {
+	Redemption redemptionShape
+	Customer   string
+	Currency   currencyName
+	Fresh      bool     // the form that led here has just done it
+	Use        bool     // the member may use it now
+	Cancel     bool     // or cancel it
+	Request    *undoRow // to do so; nil: there is none
+}
+
+func redemptionPage(v *panelRequest) (any, fillFunc) {
+	if to, ok := v.needToken(); !ok {
+		return to, nil
+	}
+	view := &redemptionView{}
+	one := v.ask(getRedemption)
+	return view, func(t *txn) (err error) {
+		if view.Redemption, err = resultOf[redemptionShape](t, one); err != nil {
+			return err
+		}
+		x, err := t.rewards.redemption(view.Redemption.ID)
+		if err != nil {
+			return err
+		}
+		view.Currency = t.cfg.programNumber(x.Program).Currency
+		if view.Customer, err = customerName(t, x.Customer); err != nil {
+			return err
+		}
+		view.Fresh = v.justDone(view.Redemption.lastAt())
+		view.Use = view.Redemption.Status == redemptionIssued && v.may("rewards:write")
+		if view.Request, err = v.undoRequest(t, x.ID); err != nil {
+			return err
+		}
+		cancellable, err := t.rewards.cancellable(x)
+		if err != nil {
+			return err
+		}
+		view.Cancel = cancellable && v.may("redemptions:cancel") && v.guarded(t, "redemptions:cancel", ownRedemption) == nil
+		return nil
+	}
+}
+
+// EffectWords say what a till takes off.
+func (w *redemptionView) EffectWords(f *pageData) string {
+	e := w.Redemption.Effect
+	switch {
+	case e == nil:
+		return f.T("none")
+	case e.Type == effectAmount:
+		return f.MoneyWithCode(e.Amount)
+	case e.Type == effectPercent:
+		return f.Number(e.Percent) + "%"
+	}
+	return e.SKU
+}
+
+// Tag is the class of the redemption's status.
+func (x redemptionShape) Tag() string {
+	switch x.Status {
+	case redemptionIssued:
+		return "tag good"
+	case redemptionCancelled, redemptionExpired:
+		return "tag warn"
+	}
+	return "tag"
+}
+
+// Vouchers that nobody redeemed, in the panel: what a purchase gave, and what became of it.
+
+// UsedIn are the vouchers that were used in a sale, and GivenIn those that it gave.
+func (s saleShape) UsedIn() []saleRedemption {
+	return slices.DeleteFunc(slices.Clone(s.Redemptions), saleRedemption.given)
+}
+
+func (s saleShape) GivenIn() []saleRedemption {
+	return slices.DeleteFunc(slices.Clone(s.Redemptions), func(x saleRedemption) bool { return !x.given() })
+}
+
+// Gifts says which vouchers a purchase gave, or what became of those of a return's purchase, and
+// which could not be given.
+func (f prose) Gifts(s saleShape) (list []string) {
+	for _, x := range s.GivenIn() {
+		switch {
+		case s.Type == typeReturn:
+			list = append(list, f.T("gift."+x.Status, x.RewardName, textOr(x.Code, "")))
+		case x.Code == nil: // in a rehearsal
+			list = append(list, f.T("gift.would", x.RewardName))
+		case *x.ExpiresAt == never:
+			list = append(list, f.T("gift.new", x.RewardName, textOr(x.Code, "")))
+		default:
+			list = append(list, f.T("gift.new.until", x.RewardName, textOr(x.Code, ""), f.format.Date(*x.ExpiresAt)))
+		}
+	}
+	for _, p := range append([]saleProgram{s.Programs.Own}, s.Programs.Others...) {
+		for _, r := range p.AppliedRules {
+			if r.Reason != nil {
+				list = append(list, f.T("gift.missed", r.Name, notGiven(f.Lang, *r.Reason)))
+			}
+		}
+	}
+	return list
+}
+
+// RuleGave is what a rule gave a sale: points, or a voucher.
+func (f prose) RuleGave(r ruleShare) string {
+	switch {
+	case r.Reason != nil:
+		return notGiven(f.Lang, *r.Reason)
+	case r.Issued != nil:
+		return f.T("gift.voucher")
+	}
+	return f.format.Number(r.Points)
 }

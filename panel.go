@@ -3,8 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/url"
+	"path"
+	"slices"
 	"strconv"
+	"strings"
 
 	"sello/internal/texts"
 )
@@ -211,4 +216,177 @@ func (v *panelRequest) open() error {
 		v.status = http.StatusUnprocessableEntity
 	}
 	return v.render(v.page.template, view)
+}
+
+// What was typed when a session ended, or when the password was to be given again, is not
+// lost: the page that comes first shows it and carries it along, and it is done as soon as that page
+// has its answer (contract §31).
+
+// A logInView is the page for logging in.
+type logInView struct {
+	Nobody   bool     // there is no user
+	Commands []string // that let the first one in; nil: there is no organization either
+	To       string   // where it leads
+	Ended    bool     // a session that was there has ended
+	Lost     bool     // what was sent is not kept
+	Kept     *keptForm
+}
+
+// A keptForm is a form that was sent too late.
+type keptForm struct {
+	Path   string
+	Fields []control
+	form   *panelForm
+}
+
+// keptPath and keptField are the names under which a log-in carries such a form along.
+const (
+	keptPath  = "_again"
+	keptField = "again."
+)
+
+// keepForm is the form that was just sent, of so many bytes at most, or the one that came with
+// it; nil where it holds a secret, or does not come from a page of this address.
+func (v *panelRequest) keepForm(most int64) *keptForm {
+	if v.r.Method != http.MethodPost || v.posted == nil && v.receive(most) != nil {
+		return nil
+	}
+	if kept := v.keptForm(); kept != nil {
+		return kept
+	}
+	if v.hasSecret() {
+		return nil
+	}
+	return &keptForm{v.r.URL.EscapedPath(), v.sentFields(), v.panel.forms[v.route]}
+}
+
+// keptForm is the form that came with the one that was sent; nil: none.
+func (v *panelRequest) keptForm() *keptForm {
+	to := v.typedText(keptPath)
+	at, err := url.ParseRequestURI(to)
+	if err != nil || at.Scheme != "" || at.Host != "" || at.RawQuery != "" || path.Clean(at.Path) != at.Path {
+		return nil
+	}
+	_, pattern := v.panel.mux.Handler(&http.Request{Method: http.MethodPost, URL: at})
+	pattern, is := strings.CutPrefix(pattern, "POST ")
+	if !is || slices.Contains(carriers, pattern) {
+		return nil
+	}
+	kept := &keptForm{Path: to, form: v.panel.forms[pattern]}
+	for _, p := range v.posted {
+		if name, of := strings.CutPrefix(p.name, keptField); of && !slices.Contains(secretFields, name) {
+			kept.Fields = append(kept.Fields, control{Name: name, Value: p.value})
+		}
+	}
+	return kept
+}
+
+// carriers are the forms that carry others along, and are not carried.
+var carriers = []string{"/panel/entrar", "/panel/entrar/codigo", provePath, unlockPath}
+
+// sendKept does what a kept form says, as if its page had sent it now.
+func (v *panelRequest) sendKept(kept *keptForm) error {
+	to, err := url.ParseRequestURI(kept.Path)
+	if err != nil {
+		return err
+	}
+	var fields []string
+	for _, c := range kept.Fields { // in the order in which they came: it counts for a retry
+		fields = append(fields, url.QueryEscape(c.Name)+"="+url.QueryEscape(c.Value))
+	}
+	body := strings.Join(fields, "&")
+	r := v.r.Clone(v.r.Context())
+	r.URL, r.RequestURI, r.Body, r.ContentLength = to, kept.Path, io.NopCloser(strings.NewReader(body)), int64(len(body))
+	v.exchange.panelRequest = &panelRequest{exchange: v.exchange, panel: v.panel, r: r, lang: v.lang, status: http.StatusOK, carried: true}
+	v.panel.mux.ServeHTTP(v.exchange, r)
+	return nil
+}
+
+// askLogIn shows the page for logging in, in place of what a form would have done, and says
+// whether that is lost. It reports whether a form was sent.
+func (v *panelRequest) askLogIn() bool {
+	view := &logInView{Ended: true, Kept: v.keepForm(maxForm), To: v.typedText("ir")}
+	view.Lost = view.Kept == nil && view.To == ""
+	return v.r.Method == http.MethodPost && v.showFirst(codeLogInRequired, "login", view)
+}
+
+// A lockView asks for the PIN.
+type lockView struct {
+	To   string // where it leads
+	Kept *keptForm
+	Lost bool // what was sent is not kept
+}
+
+// askPIN shows the page of a locked session, in place of what was asked for.
+func (v *panelRequest) askPIN() bool {
+	view := &lockView{Kept: v.keepForm(mostCarried), To: v.typedText("ir")}
+	if v.r.Method != http.MethodPost {
+		view.To = v.r.URL.RequestURI()
+	}
+	view.Lost = view.Kept == nil && view.To == ""
+	return v.showFirst(codeSessionLocked, "lock", view)
+}
+
+// showFirst shows a page in place of what was asked for.
+func (v *panelRequest) showFirst(why errorCode, name string, view any) bool {
+	v.posted, v.faults, v.status, v.code = nil, nil, why.status, why.name
+	return v.render(name, view) == nil
+}
+
+// Some pages and forms need the password once more, unless it was given in the last ten
+// minutes: a session that is left open must not be enough to make people, keys and secrets,
+// to change the configuration, or to carry data away. A page with a form to fill in asks
+// before it shows the form, except where the form is reviewed first. A form that comes without
+// the password is kept, and shown once it is given.
+
+// A proveView asks for the password.
+type proveView struct {
+	To    string // where it leads
+	Ready bool   // that is a file, which can be had now: browsers save it and stay on the page
+	Kept  *keptForm
+}
+
+// needProof leads to the page that asks for the password, unless it was given lately: ok is
+// false then. The page of a form that was sent is shown in any case, with what was typed.
+func (v *panelRequest) needProof() (to redirection, ok bool) {
+	if v.posted != nil || v.member.hasProved(v.request.now) {
+		return to, true
+	}
+	return redirection{withQuery(provePath, []pair{{"ir", v.r.URL.RequestURI()}})}, false
+}
+
+// askProof asks for the password in place of what a form would have done. It reports whether
+// there was anything to keep.
+func (v *panelRequest) askProof() bool {
+	kept := v.keepForm(mostCarried)
+	return kept != nil && v.showFirst(codeProofRequired, "prove", &proveView{Kept: kept})
+}
+
+// fileForm is a form that is answered by a file with data of the organization. Its fields are what a
+// page's query is. It is no page, since it leaves an entry in the audit log, which a link on another
+// site must not (contract §31).
+func fileForm(path string, need permission, from string, show func(*panelRequest) (*download, fillFunc)) panelForm {
+	return panelForm{path: path, need: need, from: from, proof: true, file: true, run: func(v *panelRequest) error {
+		if v.carried {
+			return v.offerFile()
+		}
+		v.request.Request, v.request.query = v.r, query{input{new(fault), sent{object: v.posted}}}
+		v.posted = nil
+		file, fill := show(v)
+		if err := v.fill(fill); err != nil {
+			return err
+		}
+		if err := v.change(func(t *txn) error { return t.audit.note(auditDataExported, file.data, nil) }); err != nil {
+			return err
+		}
+		return v.sendFile(file)
+	}}
+}
+
+// offerFile shows the form that has a file, where another form has carried it: browsers that save a file
+// stay on the page that asked for something else.
+func (v *panelRequest) offerFile() error {
+	view := &proveView{Ready: true, Kept: v.keepForm(maxForm)}
+	v.posted = nil
+	return v.render("prove", view)
 }

@@ -33,7 +33,7 @@ const maxForm = 64 << 10
 // mostDocument bounds the form of a whole document, in bytes.
 const mostDocument = 1 << 20
 
-// mostCarried bounds a member's form that carries another one along (panelkept.go), in bytes.
+// mostCarried bounds a member's form that carries another one along (panel.go), in bytes.
 const mostCarried = mostDocument + maxForm
 
 // submit does what a form says.

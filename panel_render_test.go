@@ -2,13 +2,19 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"html"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -295,6 +301,238 @@ func TestPanelOneLanguage(t *testing.T) {
 		}
 		if len(seen) < 500 {
 			t.Errorf("%s: only %d texts were seen", lang, len(seen))
+		}
+	}
+}
+
+// called is the name of the function that a call calls.
+func called(call *ast.CallExpr) string {
+	switch f := call.Fun.(type) {
+	case *ast.SelectorExpr:
+		return f.Sel.Name
+	case *ast.Ident:
+		return f.Name
+	}
+	return ""
+}
+
+// callsIn gives all calls in a source, and each with the function around it.
+func callsIn(t *testing.T, name string, give func(around string, call *ast.CallExpr)) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range file.Decls {
+		around := ""
+		if f, is := d.(*ast.FuncDecl); is {
+			around = f.Name.Name
+		}
+		ast.Inspect(d, func(n ast.Node) bool {
+			if call, is := n.(*ast.CallExpr); is {
+				give(around, call)
+			}
+			return true
+		})
+	}
+}
+
+// documentFaults are the formats of all faults and warnings of a document, from their sources:
+// what is given to require, form and sentenceOf.
+func documentFaults(t *testing.T) (texts []string) {
+	for _, name := range []string{"document.go", "document_check.go", "document_warnings.go", "document_apply.go", "events_receivers.go"} {
+		callsIn(t, name, func(_ string, call *ast.CallExpr) {
+			if !slices.Contains([]string{"require", "form", "sentenceOf"}, called(call)) {
+				return
+			}
+			for _, arg := range call.Args {
+				ast.Inspect(arg, func(n ast.Node) bool {
+					if lit, is := n.(*ast.BasicLit); is && lit.Kind == token.STRING {
+						if text, _ := strconv.Unquote(lit.Value); text == "falta" || strings.Contains(text, " ") {
+							texts = append(texts, text)
+						}
+					}
+					return true
+				})
+			}
+		})
+	}
+	return texts
+}
+
+// fieldFaults are the formats of all faults of fields, from all sources: what is given to
+// invalid and invalidField.
+func fieldFaults(t *testing.T) (texts []string) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	constants := map[string]string{"notDate": notDate, "notBirthDate": notBirthDate, "notPast": notPast}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		callsIn(t, name, func(around string, call *ast.CallExpr) {
+			if by := called(call); by != "invalidField" && by != "invalid" || around == "invalid" {
+				return
+			}
+			text := ""
+			switch format := call.Args[1].(type) {
+			case *ast.BasicLit:
+				text, _ = strconv.Unquote(format.Value)
+			case *ast.Ident:
+				text = constants[format.Name]
+			}
+			if text != "" {
+				texts = append(texts, text)
+			} else if around != "newRowReader" { // whose faults nobody is told of
+				t.Errorf("%s, %s: the format is no text that this test can read", name, around)
+			}
+		})
+	}
+	return texts
+}
+
+// TestDocumentTexts: every fault and warning of a document, and every fault of a field, has its
+// text in English, with what is its own.
+func TestDocumentTexts(t *testing.T) {
+	skipRace(t)
+	t.Parallel()
+	verbs := regexp.MustCompile(`%[sdq]`)
+	texts, ofFields := documentFaults(t), fieldFaults(t)
+	if len(texts) < 70 || len(ofFields) < 35 {
+		t.Fatalf("%d and %d texts: the sources are read wrongly", len(texts), len(ofFields))
+	}
+	for format := range fieldTexts {
+		if !slices.Contains(ofFields, format) {
+			t.Errorf("no reader says %q", format)
+		}
+	}
+	texts = append(texts, ofFields...)
+	for _, format := range texts {
+		var args []any
+		for _, verb := range verbs.FindAllString(format, -1) {
+			args = append(args, map[string]any{"%s": "Active", "%d": 77, "%q": "el o la"}[verb])
+		}
+		why := sentence{format, args}
+		fault, got := why.String(), sentenceText(speaking("en"), why)
+		if got == fault || regexp.MustCompile(`\b(debe|puede|hay|falta|solo|una?|de|el|los|más)\b`).MatchString(strings.ReplaceAll(got, `"el o la"`, "")) {
+			t.Errorf("%q: %q", fault, got)
+		}
+		for _, own := range []string{"Active", "77", `"el o la"`} {
+			if strings.Count(fault, own) != strings.Count(got, own) {
+				t.Errorf("%q: %q lacks %s", fault, got, own)
+			}
+		}
+	}
+	for format := range sentenceTexts {
+		if !slices.Contains(texts, format) {
+			t.Errorf("nothing says %q", format)
+		}
+	}
+	for _, tt := range []struct {
+		why    sentence
+		es, en string
+	}{
+		{(&jsonFault{reasonSyntax, 1, 7}).sentence(), "línea 1, columna 7: no es JSON válido", "line 1, column 7: it is not valid JSON"},
+		{sentenceOf("debe ser %s", anyOf{"Active", "Inactive"}), "debe ser Active o Inactive", "it must be Active or Inactive"},
+		{sentenceOf("debe estar entre 0 y %d, o null", 3650), "debe estar entre 0 y 3650, o null", "it must be between 0 and 3650, or null"},
+		{sentenceOf("nunca dará puntos: %s", sentenceOf("until ya pasó")), "nunca dará puntos: until ya pasó", "it will never give points: its until is over"},
+		{sentenceOf("no hay ningún nivel %q", "Oro o plata"), `no hay ningún nivel "Oro o plata"`, `there is no tier "Oro o plata"`},
+		{sentenceOf("falta %q; un programa no se puede quitar", "club"), `falta "club"; un programa no se puede quitar`, `"club" is missing, and a program cannot be removed`},
+	} {
+		if got := sentenceText(speaking("en"), tt.why); got != tt.en {
+			t.Errorf("%q: %q, want %q", tt.es, got, tt.en)
+		}
+		if got := sentenceText(speaking("es"), tt.why); got != tt.es {
+			t.Errorf("in Spanish: %q", got)
+		}
+	}
+}
+
+// assetOf asks for a path of the panel's files.
+func assetOf(path string, headers ...string) (int, http.Header, []byte, bool) {
+	r := httptest.NewRequest("GET", path, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	h := http.Header{}
+	status, body, ok := thePanelAssets().respond(h, r)
+	return status, h, body, ok
+}
+
+// TestPanelAssets checks what is served under the panel's paths of files: how it is kept and
+// packed, and that nothing else is there.
+func TestPanelAssets(t *testing.T) {
+	t.Parallel()
+	assets, brown := thePanelAssets(), "#5B3A29"
+	paths := map[string]string{
+		assets.path("panel.css"): "text/css; charset=utf-8",
+		assets.path("panel.js"):  "text/javascript; charset=utf-8",
+		brandPath(&brown):        "text/css; charset=utf-8",
+	}
+	for path, contentType := range paths {
+		status, h, plain, ok := assetOf(path)
+		if !ok || status != http.StatusOK || len(plain) == 0 || h.Get("Content-Type") != contentType || h.Get("X-Content-Type-Options") != "nosniff" ||
+			h.Get("Cache-Control") != "public, max-age=31536000, immutable" || h.Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%s: %v %d, %d bytes, %v", path, ok, status, len(plain), h)
+		}
+		if status, _, body, _ := assetOf(path, "If-None-Match", h.Get("ETag")); status != http.StatusNotModified || len(body) != 0 {
+			t.Errorf("%s again: %d, %d bytes", path, status, len(body))
+		}
+		_, h, packed, _ := assetOf(path, "Accept-Encoding", "gzip, br")
+		if strings.HasPrefix(path, panelBrandPrefix) {
+			if h.Get("Content-Encoding") != "" || !bytes.Equal(packed, plain) {
+				t.Errorf("%s is packed", path)
+			}
+			continue
+		}
+		z, err := gzip.NewReader(bytes.NewReader(packed))
+		if err != nil || h.Get("Content-Encoding") != "gzip" {
+			t.Fatalf("%s: %v %v", path, err, h)
+		}
+		if text, err := io.ReadAll(z); err != nil || !bytes.Equal(text, plain) {
+			t.Errorf("%s unpacked: %v, %d bytes", path, err, len(text))
+		}
+	}
+	for _, path := range []string{
+		"/panel/s/000000000000/panel.css", strings.Replace(assets.path("panel.css"), "panel.css", "panel.js", 1), assets.path("panel.css") + "/", "/panel/s/", "/panel/s/panel.css",
+		"/panel/marca/5B3A29.css", "/panel/marca/5b3a2.css", "/panel/marca/5b3a291.css", "/panel/marca/5b3a29", "/panel/marca/.css", "/panel/marca/red.css", "/panel/marca/+b3a29.css",
+		"/panel/marca/5b3a29.css.css", "/panel/marca/0x3a29.css", "/panel/marca/5b3_29.css",
+	} {
+		if status, h, _, ok := assetOf(path); ok || len(h) != 0 {
+			t.Errorf("%s: %d %v", path, status, h)
+		}
+	}
+	if got := brandPath(nil); got != "" {
+		t.Errorf("the colour of who chose none is at %s", got)
+	}
+}
+
+// TestPanelWeight holds the files of the panel to what a first visit may weigh, and to what a
+// connection can carry: request_connections.go would take a line that ends in CR LF for a refusal.
+func TestPanelWeight(t *testing.T) {
+	t.Parallel()
+	for name, most := range map[string]int{"panel.css": 25 << 10, "panel.js": 6_000} {
+		text := panelFile(name)
+		if len(text) > most {
+			t.Errorf("%s has %d bytes; at most %d", name, len(text), most)
+		}
+		if bytes.ContainsRune(text, '\r') {
+			t.Errorf("%s has a CR", name)
+		}
+	}
+	for _, word := range []string{"eval", "innerHTML", "Function(", "document.write", "onclick", ".style", "http:", "https:"} {
+		if bytes.Contains(panelFile("panel.js"), []byte(word)) {
+			t.Errorf("panel.js says %q, which the Content-Security-Policy forbids or should", word)
+		}
+	}
+	if !bytes.Contains(panelFile("panel.js"), []byte("'"+pollHeader+"'")) {
+		t.Error("panel.js does not say that it polls")
+	}
+	for _, word := range []string{"url(", "@import", "@font-face"} {
+		if bytes.Contains(panelFile("panel.css"), []byte(word)) {
+			t.Errorf("panel.css says %q: one more request", word)
 		}
 	}
 }

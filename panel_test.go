@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"html"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -513,5 +516,375 @@ func TestPanelOnce(t *testing.T) {
 	// Another member, or another form, has another name.
 	if w := s.post(roleOwner, path, form("100")); w.Header().Get("Location") == where {
 		t.Error("another member's form was taken for this one")
+	}
+}
+
+// TestPanelUnknown checks that the panel has an HTML page for what is not there, also where a
+// path is not as ServeMux would have it.
+// Panel check 22.
+func TestPanelUnknown(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	for _, path := range []string{"/panel/nada", "/panel/clientes/", "/panel//clientes", "/panel/./caja", "/panel/caja/../clientes"} {
+		for _, as := range []role{"", roleOwner} {
+			w := s.get(as, path)
+			if w.Code != http.StatusNotFound || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") || w.Header().Get("Content-Security-Policy") == "" {
+				t.Errorf("%s as %q: %d %v", path, as, w.Code, w.Header())
+			}
+		}
+	}
+	if w := s.get(roleOwner, "/nada/"); w.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("beside the panel: %v", w.Header())
+	}
+}
+
+// TestPanelAtRoot: who types the server's address into a browser comes to the panel. A client of
+// the API, and a server without a panel, have nothing at /.
+func TestPanelAtRoot(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+	for _, tt := range []struct {
+		method, accept string
+		panel          bool
+		status         int
+	}{
+		{"GET", browser, true, http.StatusSeeOther}, {"HEAD", browser, true, http.StatusSeeOther},
+		{"POST", browser, true, http.StatusNotFound}, {"GET", "*/*", true, http.StatusNotFound},
+		{"GET", "application/json", true, http.StatusNotFound}, {"GET", "", true, http.StatusNotFound},
+		{"GET", browser, false, http.StatusNotFound},
+	} {
+		if s.api.panel = nil; tt.panel {
+			s.api.panel = s.panel
+		}
+		r := httptest.NewRequest(tt.method, "/", nil)
+		r.Host = "localhost"
+		r.Header.Set("Accept", tt.accept)
+		w := httptest.NewRecorder()
+		s.api.ServeHTTP(w, r)
+		to := w.Header().Get("Location")
+		if w.Code != tt.status || (to == "/panel") != (tt.status == http.StatusSeeOther) {
+			t.Errorf("%+v: %d, to %q", tt, w.Code, to)
+		}
+	}
+}
+
+// TestPanelHSTS: pages tell browsers to stay with TLS where the server is told to say so.
+func TestPanelHSTS(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	for _, on := range []bool{false, true} {
+		s.panel.hsts = on
+		if got := s.get(roleOwner, "/panel").Header().Get("Strict-Transport-Security"); (got == "max-age=31536000") != on {
+			t.Errorf("%v: %q", on, got)
+		}
+	}
+}
+
+// TestPanelPlainHeaders checks that the policy of openers goes only where browsers follow it.
+func TestPanelPlainHeaders(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{"": "same-origin", "https://tienda.test": "same-origin", "http://127.0.0.1:8080": "same-origin", "http://tienda.test": ""} {
+		var at panelAddress
+		if address != "" {
+			at.url, _ = url.Parse(address)
+		}
+		h := http.Header{}
+		setPanelHeaders(h, at.isPlain())
+		if got := h.Get("Cross-Origin-Opener-Policy"); got != want {
+			t.Errorf("%q: %q, want %q", address, got, want)
+		}
+	}
+}
+
+// A failingStore fails to read while there is an error.
+type failingStore struct {
+	Store
+	err error
+}
+
+func (s *failingStore) View(ctx context.Context, fn func(Tx) error) error {
+	if s.err != nil {
+		return s.err
+	}
+	return s.Store.View(ctx, fn)
+}
+
+// TestPanelFailing: where the server fails, has no time, or has been asked too much, the answer
+// is a page with the headers of all others, and says nothing of the cause.
+// Panel check 19.
+func TestPanelFailing(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	want := http.Header{"Cache-Control": {"no-store"}, "Content-Type": {"text/html; charset=utf-8"}}
+	setPanelHeaders(want, false)
+	store := &failingStore{Store: s.shop.engine.store.Store}
+	s.shop.engine.store.Store = store
+	defer func() { s.shop.engine.store.Store = store.Store }()
+	for _, test := range []struct {
+		err    error
+		status int
+	}{
+		{nil, http.StatusOK}, {errors.New("the disk says /var/lib"), http.StatusInternalServerError}, {errUnavailable, http.StatusServiceUnavailable}, {nil, http.StatusTooManyRequests},
+	} {
+		store.err = test.err
+		answers := map[string]*httptest.ResponseRecorder{"page": s.get(roleOwner, "/panel/cuenta/sesiones?f=TOKEN0123456789A")}
+		for n := 0; test.status == http.StatusTooManyRequests && answers["page"].Code == http.StatusOK && n <= askedBurst; n++ {
+			answers["page"] = s.get(roleOwner, "/panel/cuenta/sesiones?f=TOKEN0123456789A")
+		}
+		if test.status != http.StatusOK {
+			answers["form"] = s.post(roleOwner, "/panel/cuenta", url.Values{"name": {"Ana"}})
+		}
+		for what, w := range answers {
+			if w.Code != test.status || strings.Contains(w.Body.String(), "/var/lib") || !strings.Contains(w.Body.String(), "<html lang=") {
+				t.Errorf("%s: %d, want %d\n%s", what, w.Code, test.status, w.Body)
+			}
+			for name := range want {
+				if got := w.Header().Get(name); got != want.Get(name) {
+					t.Errorf("%s, %d: %s is %q, want %q", what, w.Code, name, got, want.Get(name))
+				}
+			}
+			if w.Header().Get("X-Request-Id") == "" {
+				t.Errorf("%s, %d: no X-Request-Id", what, w.Code)
+			}
+		}
+	}
+}
+
+var (
+	keptFactForm = regexp.MustCompile(`<dt>(.*?)</dt><dd>(.*?)</dd>`)
+	tagForm      = regexp.MustCompile(`<[^>]*>`)
+	shownID      = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}`)
+)
+
+// TestKeptForms: whichever form is kept, the pages that come before it show no field's name and no
+// id; who is logged in sees whom and what it is about by their names.
+func TestKeptForms(t *testing.T) {
+	t.Parallel()
+	for _, lang := range []string{"es", "en"} {
+		for _, f := range panelForms() {
+			g := goodForms[f.path]
+			if slices.Contains(carriers, f.path) || slices.Contains(openLocked, f.path) || slices.Contains(secretsOf(g.post), true) || g.as != "" {
+				continue
+			}
+			w := newFormWorld(t)
+			w.panelShop.speaks(roleOwner, lang)
+			if g.prepare != nil {
+				g.prepare(w)
+			}
+			path, fields := w.filled(f.path), w.fields(&g)
+			fields.Set("loyaltyProgramId", w.names["programId"])
+			fields.Set("unknown", "secretly")
+			prove := url.Values{keptPath: {path}, "password": {"mal"}}
+			for name := range fields {
+				prove.Set(keptField+name, fields.Get(name))
+			}
+			pages := map[string]string{"log-in": w.panelShop.post("", path, maps.Clone(fields)).Body.String(), "password": w.panelShop.post(roleOwner, provePath, prove).Body.String()}
+			w.havePIN()
+			w.beLocked()
+			pages["lock"] = w.panelShop.post(roleOwner, path, maps.Clone(fields)).Body.String()
+			for which, page := range pages {
+				main := mainOf(page)
+				if !strings.Contains(main, keptPath) || !strings.Contains(main, `<h2>`) {
+					t.Errorf("%s: %s: the form is not kept and told of\n%s", f.path, which, main)
+				}
+				text := tagForm.ReplaceAllString(main, " ")
+				if shownID.MatchString(text) || strings.Contains(text, "secretly") {
+					t.Errorf("%s: %s shows an id, or a field that nobody saw\n%s", f.path, which, text)
+				}
+				for _, m := range keptFactForm.FindAllStringSubmatch(main, -1) {
+					if name := html.UnescapeString(m[1]); fields.Has(name) || slices.Contains([]string{"some", "all", "never", "date", "1h", "totalSpent", "cashier"}, m[2]) || strings.ContainsAny(name, "[]_.") {
+						t.Errorf("%s: %s shows %s", f.path, which, m[0])
+					}
+				}
+				if which == "password" && (!strings.Contains(main, "<dd>Club Luna</dd>") || strings.Contains(f.path, "{customerId}") && !strings.Contains(main, "<dd>Ana García</dd>")) {
+					t.Errorf("%s: %s names nobody\n%s", f.path, which, main)
+				}
+			}
+		}
+	}
+}
+
+// TestKeptOnes: what was typed is shown as it was typed, though it is what boxes are sent with.
+func TestKeptOnes(t *testing.T) {
+	t.Parallel()
+	w := newFormWorld(t)
+	w.havePIN()
+	w.beLocked()
+	page := func(path string, fields url.Values) string {
+		return mainOf(w.panelShop.post(roleOwner, w.filled(path), fields).Body.String())
+	}
+	w.panelShop.wants("a sale", page("/panel/caja/{customerId}/venta", url.Values{"totalAmount": {"1"}, "externalId": {"1"}, "comment": {"1"}, "again": {"1"}, "pay": {"max"}}),
+		"<dt>Importe</dt><dd>1</dd>", "<dt>Ticket</dt><dd>1</dd>", "<dt>Comentario</dt><dd>1</dd>", "<dt>Registrar otra vez</dt><dd>sí</dd>", "<dt>Pagar con puntos</dt><dd>sí</dd>")
+	reward := page("/panel/recompensas/nueva", url.Values{"name": {"1"}, "validDays": {"1"}, "autoIssue": {"1"}})
+	if ones, boxes := strings.Count(reward, "<dd>1</dd>"), strings.Count(reward, "<dd>sí</dd>"); ones != 2 || boxes != 1 {
+		t.Errorf("a reward: %d are 1, %d are checked\n%s", ones, boxes, reward)
+	}
+}
+
+// secretsOf says of each name whether it is a secret's.
+func secretsOf(post []string) (list []bool) {
+	for i := 0; i < len(post); i += 2 {
+		list = append(list, slices.Contains(secretFields, post[i]))
+	}
+	return list
+}
+
+// TestKeptTooLong: of a form that is too long to be kept over a log-in, the page says so.
+func TestKeptTooLong(t *testing.T) {
+	t.Parallel()
+	w := newFormWorld(t)
+	for _, fields := range []url.Values{{"document": {strings.Repeat("a", maxForm)}}, {"password": {"secreta"}}} {
+		answer := w.panelShop.post("", "/panel/configuracion/documento", fields)
+		if page := answer.Body.String(); answer.Code != http.StatusUnauthorized || !strings.Contains(page, "Lo que enviaste no se guardó.") || !strings.Contains(page, `name="email"`) {
+			t.Errorf("%d %.2000s", answer.Code, page)
+		}
+	}
+}
+
+// provenForms are the forms that need the password to have been given lately.
+var provenForms = []string{
+	"/panel/auditoria/exportar", "/panel/configuracion", "/panel/configuracion/documento",
+	"/panel/cuenta/segundo-factor", "/panel/cuenta/segundo-factor/codigos", "/panel/cuenta/segundo-factor/quitar",
+	"/panel/desarrollo/claves/nueva", "/panel/desarrollo/claves/{keyId}/cambiar", "/panel/desarrollo/claves/{keyId}/renovar", "/panel/desarrollo/claves/{keyId}/revocar",
+	"/panel/desarrollo/webhooks/nuevo", "/panel/desarrollo/webhooks/{hook}/cambiar", "/panel/desarrollo/webhooks/{hook}/quitar", "/panel/desarrollo/webhooks/{hook}/repetir", "/panel/desarrollo/webhooks/{hook}/secreto",
+	"/panel/equipo/invitaciones/{invitationId}/retirar", "/panel/equipo/nuevo", "/panel/equipo/segundo-factor", "/panel/equipo/{userId}/enlace", "/panel/equipo/{userId}/habilitar",
+	"/panel/equipo/{userId}/inhabilitar", "/panel/equipo/{userId}/limite", "/panel/equipo/{userId}/quitar", "/panel/equipo/{userId}/rol", "/panel/equipo/{userId}/sesiones",
+	"/panel/estadisticas/csv/{figure}", "/panel/operador/copias", "/panel/operador/verificacion",
+	"/panel/programa/{programId}", "/panel/programa/{programId}/nueva", "/panel/programa/{programId}/reglas/{ruleId}", "/panel/programa/{programId}/reglas/{ruleId}/quitar",
+	"/panel/recompensas/nueva", "/panel/recompensas/{rewardId}",
+	"/panel/segmentos/nuevo", "/panel/segmentos/{segmentId}", "/panel/segmentos/{segmentId}/clientes/csv", "/panel/segmentos/{segmentId}/dar", "/panel/segmentos/{segmentId}/quitar",
+}
+
+// TestPanelProvenForms: those forms say so, and no others.
+func TestPanelProvenForms(t *testing.T) {
+	t.Parallel()
+	var found []string
+	for _, f := range panelForms() {
+		if f.proof {
+			found = append(found, f.path)
+		}
+	}
+	slices.Sort(found)
+	same(t, "the forms that need a proof", found, provenForms)
+}
+
+// A provingShop has an owner, ana, whose browser gave the password more than ten minutes ago.
+type provingShop struct {
+	*browser
+}
+
+func newProvingShop(t *testing.T) *provingShop {
+	s := newPeopleShop(t)
+	s.shop.person("ana@ejemplo.mx", roleOwner)
+	p := &provingShop{browser: s.browser()}
+	_, p.cookies["sello"] = s.shop.enters("ana@ejemplo.mx")
+	s.shop.pass(proofHolds)
+	return p
+}
+
+func (p *provingShop) post(path string, fields url.Values) *httptest.ResponseRecorder {
+	fields.Set(orgField, "cafe-luna")
+	if fields.Get(tokenField) == "" {
+		fields.Set(tokenField, p.panelShop.panel.random())
+	}
+	return p.send("POST", path, fields)
+}
+
+// prove gives the password to the page that asks for it, once wrongly.
+func (p *provingShop) prove(page string) *httptest.ResponseRecorder {
+	p.panelShop.shop.Helper()
+	fields := hidden(page)
+	fields.Set("password", "mal")
+	page = p.want(http.StatusUnprocessableEntity, "", p.send("POST", provePath, fields), "no es correcta")
+	fields = hidden(page)
+	fields.Set("password", testPassword)
+	return p.send("POST", provePath, fields)
+}
+
+// TestPanelProvesForms: a form that needs the password and comes without changes nothing. What
+// was typed is kept, and is stored once when the password is given.
+func TestPanelProvesForms(t *testing.T) {
+	t.Parallel()
+	p := newProvingShop(t)
+	key := url.Values{"name": {"Caja 2"}, accessField: {accessAll}, expiresField: {expiresNever}}
+	before := p.panelShop.shop.entries()
+	page := p.want(http.StatusForbidden, "", p.post(keysPath+"/nueva", key), "contraseña otra vez", `autocomplete="username" value="ana@ejemplo.mx"`)
+	same(t, "the store before the password", p.panelShop.shop.entries(), before)
+	key.Set(tokenField, hidden(page).Get(keptField+tokenField))
+	p.want(http.StatusOK, "", p.prove(page), "Caja 2")
+	same(t, "the log", p.panelShop.shop.audited(auditFilter{action: auditSessionProved}), []string{"User  session.proved []"})
+
+	p.panelShop.shop.pass(proofHolds)
+	w := p.send("POST", keysPath+"/nueva", key) // it was stored: where it led can be seen
+	if w.Code != http.StatusSeeOther {
+		t.Errorf("sent again: %d", w.Code)
+	}
+	if n := len(ask(p.panelShop.shop, func(t *txn) ([]*apiKey, error) { return t.keys.list() })); n != 1 {
+		t.Errorf("%d keys", n)
+	}
+
+	// A fault is told before the password is asked for, and what was typed stays.
+	delete(key, "name")
+	key.Del(tokenField)
+	key.Set("rateLimit", "77")
+	p.want(http.StatusUnprocessableEntity, "", p.post(keysPath+"/nueva", key), `value="77"`)
+}
+
+// TestPanelProvesRepeats: what sends events of the past once more, or shows a secret, needs the
+// password.
+func TestPanelProvesRepeats(t *testing.T) {
+	t.Parallel()
+	for _, f := range webhookArea().forms {
+		if _, what, _ := strings.Cut(f.path, "{hook}"); (what == "/repetir" || what == "/secreto") != f.proof {
+			t.Errorf("%s: the password is asked for: %v", f.path, f.proof)
+		}
+	}
+}
+
+// TestPanelProvesConfig: a change of the configuration is reviewed without the password, and
+// applied with it.
+func TestPanelProvesConfig(t *testing.T) {
+	t.Parallel()
+	p := newProvingShop(t)
+	path := "/panel/recompensas/" + p.panelShop.shop.config().Rewards[0].ID.String()
+	page := p.want(http.StatusOK, "", p.send("GET", path+"?f=TOKEN0123456789A", nil))
+	change := url.Values{etagField: {hidden(page).Get(etagField)}, "pointsCost": {"90"}}
+	page = p.want(http.StatusOK, "", p.post(path, change), "Esto va a cambiar")
+	change.Set(reviewedField, digestForm.FindStringSubmatch(page)[1])
+	before := string(p.panelShop.shop.exportedDocument())
+	page = p.want(http.StatusForbidden, "", p.post(path, change))
+	same(t, "the document before the password", string(p.panelShop.shop.exportedDocument()), before)
+	if w := p.prove(page); w.Code != http.StatusSeeOther || p.panelShop.shop.config().Rewards[0].PointsCost != decimalOf(90) {
+		t.Errorf("%d, it costs %v", w.Code, p.panelShop.shop.config().Rewards[0].PointsCost)
+	}
+}
+
+// TestPanelProvesPages: pages with forms to fill in, and files, ask for the password before
+// they are shown.
+func TestPanelProvesPages(t *testing.T) {
+	t.Parallel()
+	p := newProvingShop(t)
+	confirm := func(path string) string { return withQuery(provePath, []pair{{"ir", path}}) }
+	key := must(p.panelShop.shop, func(t *txn) (string, error) {
+		k, _, err := t.keys.create(keyRequest{Name: "Caja"})
+		return k.ID.String(), err
+	})
+	for _, path := range []string{
+		keysPath + "/nueva", keysPath + "/" + key + "/cambiar", keysPath + "/" + key + "/renovar", keysPath + "/" + key + "/revocar",
+		"/panel/equipo/nuevo", "/panel/equipo/" + p.panelShop.users[roleCashier].String(), "/panel/cuenta/segundo-factor",
+	} {
+		p.want(http.StatusSeeOther, confirm(path), p.send("GET", path, nil))
+	}
+	for file, want := range map[string]string{auditPath + "/exportar?action=key.created": "key.created,", "/panel/estadisticas/csv/ventas?groupBy=week": "semana,"} {
+		path, query, _ := strings.Cut(file, "?")
+		fields, _ := url.ParseQuery(query)
+		page := p.want(http.StatusForbidden, "", p.post(path, fields), "contraseña otra vez")
+		page = p.want(http.StatusOK, "", p.prove(page), `<form method="post" action="`+path+`" data-again>`, "Descargar")
+		if w := p.send("POST", path, hidden(page)); w.Code != http.StatusOK || w.Header().Get("Content-Disposition") == "" || !strings.Contains(strings.ToLower(w.Body.String()), want) {
+			t.Errorf("%s: %d %s", file, w.Code, w.Body)
+		}
+		p.want(http.StatusSeeOther, "/panel/equipo/nuevo", p.send("GET", confirm("/panel/equipo/nuevo"), nil)) // it is proved
+		p.panelShop.shop.pass(proofHolds)
 	}
 }

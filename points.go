@@ -345,3 +345,117 @@ func (pt *pointsTxn) giveBack(a *account, debit *movement, uses []use, m *moveme
 	}
 	return pt.expireAll(a, pt.t.now, lapsed)
 }
+
+// A voucherGiver gives vouchers that nobody redeems, where points and purchases bring a customer to
+// them: the rewards do (rewards_gifts.go).
+type voucherGiver interface {
+	// give gives the reward of a rule of an account's program to its customer, if stock and limits
+	// of the reward allow it. sale is the one that is being registered; zero: none.
+	give(a *account, r *rule, sale id) (givenVoucher, error)
+
+	// giveRisen gives what customers have come to reach by the accounts that were written: a
+	// reward with autoIssue, or a tier.
+	giveRisen(sale id) ([]givenVoucher, error)
+
+	// stands reports whether a voucher that was given is not cancelled.
+	stands(given givenVoucher) (bool, error)
+
+	// undoSpending takes a debit of a moment, which was undone, out of what keeps an account's points
+	// from lapsing (points_accounts.go).
+	undoSpending(a *account, at instant) error
+}
+
+// A givenVoucher is a voucher that a sale gave, or one that a rule could not give.
+type givenVoucher struct {
+	Redemption uint64 // 0: not given
+	Program    uint32 // of the rule
+	Rule       id     // zero: the reward redeemed itself
+	Name       string // of a rule that is not about purchases
+	Reason     string // why it was not given, as GET /rewards says it; "" if it was
+}
+
+func (v *givenVoucher) fields(c *coder) {
+	c.uint(&v.Redemption)
+	uintField(c, &v.Program)
+	c.idOrNone(&v.Rule)
+	c.text(&v.Name)
+	c.text(&v.Reason)
+}
+
+// A risenAccount is one that was written with more points that are available, or in a higher tier.
+// What follows is given once the rest is written, and its account is read again.
+type risenAccount struct {
+	customer id
+	program  *program
+	points   bool
+	tier     string // that was reached; "": none
+}
+
+// noteRisen notes an account that rose, if its program gives vouchers for that.
+func (pt *pointsTxn) noteRisen(a *account, tier string) {
+	if !a.program.isAbove(tier, a.Tier) || a.recounting {
+		tier = ""
+	}
+	rose := a.rose
+	a.rose = false
+	if (rose || tier != "") && !pt.t.viewing && !pt.t.importing && a.program.gives {
+		pt.risen = append(pt.risen, risenAccount{a.customer.ID, a.program, rose, tier})
+	}
+}
+
+// The event points.expiring announces points noticeTime before they expire. There is one for all
+// lots of an account that expire at one moment (contract §17). A notice is one of the moments at
+// which an account changes by itself; the account's record has the first of these moments (Due).
+// All notices from that moment until now are sent now. Lots that come or become available less
+// than noticeTime before they expire are not announced.
+//
+// An old sale can make an account due, by points that have already expired, at a moment up to
+// which notices were sent. Only then does the record keep how far they were sent (account.Told).
+
+// noticeTime is how long before their expiry points are announced, in milliseconds.
+const noticeTime = 7 * 24 * 60 * 60 * 1000
+
+// noticeOf returns the next moment at which a lot that expires changes its account: the lot's
+// notice, or its expiry if the notice is not after told.
+func noticeOf(expires, told instant) instant {
+	if expires-noticeTime > told {
+		return expires - noticeTime
+	}
+	return expires
+}
+
+// firstNotice returns the first moment after a given one at which points are announced.
+func (pt *pointsTxn) firstNotice(a *account, after instant) (instant, error) {
+	list, err := pt.expiringFrom(a, after+noticeTime+1, 1)
+	if err != nil || len(list) == 0 {
+		return never, err
+	}
+	return list[0].ExpiresAt - noticeTime, nil
+}
+
+// tellExpiring announces the points with a notice after a.Told and up to now, except points that
+// have expired since.
+func (pt *pointsTxn) tellExpiring(a *account) error {
+	for from := a.Told + noticeTime + 1; ; {
+		list, err := pt.expiringFrom(a, from, 1)
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 || list[0].ExpiresAt > pt.t.now+noticeTime {
+			a.Told = max(a.Told, pt.t.now)
+			return nil
+		}
+		e := list[0]
+		if e.ExpiresAt > pt.t.began { // not long ago, as of an old sale that is imported
+			if err := pt.tellOf(a, e); err != nil {
+				return err
+			}
+		}
+		from = e.ExpiresAt + 1
+	}
+}
+
+// tellOf announces points.
+func (pt *pointsTxn) tellOf(a *account, e expiring) error {
+	return pt.t.feed.emit(eventPointsExpiring, a.customer.Number, uint64(a.program.Number), uint64(e.ExpiresAt), uint64(e.Amount))
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"iter"
 	"slices"
 	"strconv"
@@ -34,7 +35,7 @@ type movement struct {
 	Uses        []use // lots that a debit took from, that a refund gave back to, or that a Merge moved
 	By          creator
 	CommentHash ledgerHash // of a comment that it has or had; else zero
-	Hash        ledgerHash // of the fields above, and of the movement before (ledger.go)
+	Hash        ledgerHash // of the fields above, and of the movement before (model_ledger.go)
 
 	CommentSalt commentSalt // of Comment; zero without
 
@@ -49,7 +50,7 @@ type movement struct {
 //	| fields | optional fields, each after its tag | 0 | salt (16) and comment, if it has one | Hash |
 //
 // Hash covers all through the 0, so a comment can be erased and the chain stays. One of
-// the fields is the comment's hash, so a comment cannot be changed (comments.go).
+// the fields is the comment's hash, so a comment cannot be changed (points_movements.go).
 
 // Tags of a movement's optional fields.
 const (
@@ -336,3 +337,42 @@ func (s *tally) countMovement(m *movement) {
 		s.PointsIssued += m.Amount
 	}
 }
+
+// The comment of a movement can be erased, and the ledger never changes (contract §12). So
+// the hash chain covers not the comment but its hash, which stays when the comment goes. The
+// hash is salted in secret, so that nobody can tell an erased comment by guessing it.
+
+const saltSize = 16
+
+type commentSalt [saltSize]byte
+
+// hashComment salts and hashes the comment of a movement that is about to be recorded.
+func (pt *pointsTxn) hashComment(m *movement) {
+	if m.Comment == "" {
+		return
+	}
+	secret := pt.t.secret("comment", m.Seq)
+	m.CommentSalt = commentSalt(secret[:saltSize])
+	m.CommentHash = m.commentHash()
+}
+
+// commentHash is what CommentHash has to be while the comment is there.
+func (m *movement) commentHash() ledgerHash {
+	var room [256]byte
+	return sha256.Sum256(append(append(room[:0], m.CommentSalt[:]...), m.Comment...))
+}
+
+// commentField is the comment in a movement's record: all that is left before the Hash.
+func (m *movement) commentField(c *coder) {
+	if c.reading && len(c.b) <= len(m.Hash) || !c.reading && m.Comment == "" {
+		return
+	}
+	if c.fixed(m.CommentSalt[:]); !c.reading {
+		c.b = append(c.b, m.Comment...)
+	} else if m.Comment = c.textOf(uint64(max(len(c.b)-len(m.Hash), 0))); m.Comment == "" {
+		c.fail()
+	}
+}
+
+// eraseComment takes away the comment, and the salt that would let somebody guess it.
+func (m *movement) eraseComment() { m.Comment, m.CommentSalt = "", commentSalt{} }

@@ -1,5 +1,13 @@
 package main
 
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/binary"
+	"slices"
+)
+
 // Customers whom a shop may tell something by hand (contract §23): that points expire soon, that it
 // is their birthday, or that one purchase is missing to a tier or a full card. Only who said yes to
 // notices is among them.
@@ -145,4 +153,213 @@ func (pt *pointsTxn) almost(a *account, cfg *config) string {
 		}
 	}
 	return ""
+}
+
+// Pages of reminders, each a bounded amount of work. Birthdays come in the order of their days from
+// today on: the index of birthdays has it (sweep_birthdays.go).
+//
+// What expires comes by the day on which it does. No index has that order, but the table of what is
+// due comes close: an account has an entry there no later than what expires first of it. So the
+// entries up to the end of the list's days lead to all who may be in it, and they are sorted. Where
+// there are more than dueAtOnce, they come in stretches, each sorted in itself, one after the other in
+// the order of the table.
+//
+// A missing purchase has no date: these come in the order of enrolment.
+
+const (
+	dueAtOnce   = walkedAtOnce      // entries of the organization in a stretch
+	dueReadMost = 10 * walkedAtOnce // entries of all organizations, which share the table
+)
+
+// A reminderPlace is where a page begins: after what it names. The zero one is the beginning.
+type reminderPlace struct {
+	// Of birthdays, the last entry of the index, without letter and organization. Of what expires, the
+	// entry with which the stretch begins, without letter.
+	key    string
+	day    day    // of the last customer
+	number uint64 // the last customer's; not of birthdays
+}
+
+// widths of keys in a place.
+const (
+	bornWidth = 2 + 16
+	dueWidth  = 8 + 4 + 16 + 4
+)
+
+// remindersAfter returns a page of reminders, and the place of the next one; the zero place at the end.
+func remindersAfter(t *txn, q reminderQuery, after reminderPlace, limit int) (list []reminder, next reminderPlace, err error) {
+	switch q.kind {
+	case noticeBirthday:
+		return birthdaysAfter(t, q, after, limit)
+	case noticeExpiring:
+		return expiringAfter(t, q, after, limit, dueAtOnce)
+	}
+	found := map[id]reminder{}
+	w := walk{after: after.number, limit: limit, status: statusActive, member: func(c *customer) (bool, error) {
+		if c.Marketing.Answer != consentGiven {
+			return false, nil
+		}
+		r, is, err := reminderOf(t, q, c)
+		if is {
+			found[c.ID] = r
+		}
+		return is, err
+	}}
+	ids, last, err := t.customers.page(w)
+	for _, cust := range ids {
+		r := found[cust]
+		if r.customer, err = t.customers.get(cust); err != nil { // the walk's own is used again
+			return nil, next, err
+		}
+		list = append(list, r)
+	}
+	return list, reminderPlace{number: last}, err
+}
+
+// birthdaysAfter looks at the entries of the days one after the other; within a day they are in the
+// order of the dates of birth, of which 28 and 29 February may be one day, and of ids.
+func birthdaysAfter(t *txn, q reminderQuery, after reminderPlace, limit int) (list []reminder, next reminderPlace, err error) {
+	today := t.dayOf(t.now)
+	var places []reminderPlace
+	var born []id
+	for on := max(today, after.day); on < today+day(q.days) && len(born) <= walkedAtOnce; on++ {
+		lo, hi := t.rules.birthdaysOfDay(on)
+		if last := append(orgKey('D', t.org), after.key...).byte(0); on == after.day && bytes.Compare(last, lo) > 0 {
+			lo = last
+		}
+		if bytes.Compare(lo, hi) >= 0 {
+			continue
+		}
+		for e, err := range t.Scan(lo, hi, false) {
+			if err != nil {
+				return nil, next, err
+			}
+			if len(e.Key) != 5+bornWidth {
+				return nil, next, unreadable(e.Key)
+			}
+			places = append(places, reminderPlace{key: string(e.Key[5:]), day: on})
+			if born = append(born, id(e.Key[7:])); len(born) > walkedAtOnce {
+				break
+			}
+		}
+	}
+	list, looked, err := remindersOf(t, q, born[:min(len(born), walkedAtOnce)], limit)
+	if err == nil && looked < len(born) {
+		next = places[looked-1]
+	}
+	return list, next, err
+}
+
+// expiringAfter sorts a stretch of those to whom something may expire, of at most so many entries, and
+// returns those after a place.
+func expiringAfter(t *txn, q reminderQuery, after reminderPlace, limit, atOnce int) (list []reminder, next reminderPlace, err error) {
+	last := t.dayOf(t.now) + day(q.days)
+	cust, end, err := dueStretch(t, after.key, last.end(t.cfg.zone), atOnce)
+	if err != nil {
+		return nil, next, err
+	}
+	all, _, err := remindersOf(t, q, cust, len(cust)+1)
+	if err != nil {
+		return nil, next, err
+	}
+	for _, r := range all {
+		if cmp.Or(cmp.Compare(t.dayOf(r.at), after.day), cmp.Compare(r.customer.Number, after.number)) <= 0 && after.number > 0 {
+			continue
+		}
+		before, err := dueBefore(t, r.customer, after.key)
+		if err != nil {
+			return nil, next, err
+		}
+		if !before {
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b reminder) int {
+		return cmp.Or(cmp.Compare(t.dayOf(a.at), t.dayOf(b.at)), cmp.Compare(a.customer.Number, b.customer.Number))
+	})
+	if len(list) > limit {
+		r := list[limit-1]
+		return list[:limit], reminderPlace{after.key, t.dayOf(r.at), r.customer.Number}, nil
+	}
+	return list, reminderPlace{key: end}, nil
+}
+
+// dueStretch lists the customers with accounts that are due up to a moment, from an entry on, each
+// once. end is the entry with which the next stretch begins; "" if there is none.
+func dueStretch(t *txn, from string, last instant, atOnce int) (list []id, end string, err error) {
+	seen := map[id]bool{}
+	read, own := 0, 0
+	for e, err := range t.Scan(append(tableDue.fixed(), from...), tableDue.fixed().instant(last+1), false) {
+		if err != nil {
+			return nil, "", err
+		}
+		if len(e.Key) != 1+dueWidth {
+			return nil, "", unreadable(e.Key)
+		}
+		if read++; own == atOnce || read > dueReadMost {
+			return list, string(e.Key[1:]), nil
+		}
+		if uint32In(e.Key[dueOrg:]) != t.org {
+			continue
+		}
+		own++
+		if cust := id(e.Key[dueOrg+4:]); !seen[cust] {
+			seen[cust] = true
+			list = append(list, cust)
+		}
+	}
+	return list, "", nil
+}
+
+// dueBefore reports whether an account of a customer is due before an entry: then the customer was in
+// the stretch of that account.
+func dueBefore(t *txn, c *customer, from string) (bool, error) {
+	if from == "" {
+		return false, nil
+	}
+	for _, p := range t.cfg.Programs {
+		a, err := t.points.storedAccount(c, p)
+		if err != nil {
+			return false, err
+		}
+		if a.kept && a.Due != never && bytes.Compare(t.points.dueKey(a, a.Due)[1:], []byte(from)) < 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// A place as a page's address has it. Its first byte is not that of the cursor of a walk.
+
+const reminderCursor = 2
+
+// cursor is "" for the zero place.
+func (p reminderPlace) cursor() string {
+	if p == (reminderPlace{}) {
+		return ""
+	}
+	b := binary.BigEndian.AppendUint32([]byte{reminderCursor}, uint32(p.day))
+	b = append(binary.BigEndian.AppendUint64(b, p.number), p.key...)
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// parseReminderPlace reads a cursor of a list; "" is where it begins.
+func parseReminderPlace(text string, kind noticeKind) (p reminderPlace, ok bool) {
+	if text == "" {
+		return p, true
+	}
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(b) < 1+4+8 || b[0] != reminderCursor {
+		return p, false
+	}
+	p = reminderPlace{string(b[13:]), day(binary.BigEndian.Uint32(b[1:])), binary.BigEndian.Uint64(b[5:])}
+	switch kind {
+	case noticeBirthday:
+		ok = len(p.key) == bornWidth && p.number == 0
+	case noticeExpiring:
+		ok = len(p.key) == dueWidth || p.key == "" && p.number > 0
+	default:
+		ok = p.key == "" && p.day == 0 && p.number > 0
+	}
+	return p, ok && p.cursor() == text
 }

@@ -27,7 +27,7 @@ import (
 // is dropped as a whole. Filters rule out most names without a look into the slices
 // (retries_filter.go).
 //
-// An answer that names customers is sealed (sealing.go): erasing one of them makes it
+// An answer that names customers is sealed (customers_merged.go): erasing one of them makes it
 // unreadable.
 //
 //	i org number         → replay

@@ -22,7 +22,7 @@ import (
 //	G org 't' block        → the earliest (8) and the latest (8) createdAt in the block
 //
 // An Issued voucher that expires has an entry by its moment, so that the sweep tells of it
-// (vouchers.go):
+// (rewards_gifts.go):
 //
 //	W expiry org seq → nothing
 //

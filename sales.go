@@ -40,9 +40,9 @@ type sale struct {
 
 	Payment *salePayment // with points, or what a return undoes of one; nil: none
 
-	Labels saleLabels // of a purchase: what its till says of it (labels.go)
+	Labels saleLabels // of a purchase: what its till says of it (rules_segments.go)
 
-	Version uint64 // of the configuration that a purchase was sold under; 0: before reasons were kept (explanation.go)
+	Version uint64 // of the configuration that a purchase was sold under; 0: before reasons were kept (sales_rules.go)
 
 	Given []givenVoucher // vouchers that a purchase gave, or what became of them by a return (rewards_sales.go)
 }

@@ -32,7 +32,7 @@ type saleShare struct {
 	Limited []uint64    // of a purchase: which of Rules counted toward a daily limit, as indexes
 	Counts  []ruleCount // of a purchase: what it counts for in lives and budgets of rules
 
-	Reasons shareReasons // of a purchase: why it earned that (explanation.go)
+	Reasons shareReasons // of a purchase: why it earned that (sales_rules.go)
 }
 
 // A ruleShare is what one rule gave a sale.

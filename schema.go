@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"runtime/debug"
 	"slices"
 )
 
@@ -279,4 +281,135 @@ func (e *engine) migrateNext(tx Tx) (schemaState, error) {
 		s.part++
 	}
 	return s, s.put(tx)
+}
+
+// A file says which sello has served or migrated it last, so that an earlier one that
+// refuses it can say which one reads it:
+//
+//	v 'w' → version, as sello version prints it
+//
+// It is missing where only builds without a version wrote the file.
+
+func writerKey() key { return newKey('v').byte('w') }
+
+// fileWriter returns the version of the sello that wrote the store last; "" if unknown.
+func fileWriter(tx Tx) (string, error) {
+	value, _, err := tx.Get(writerKey())
+	return string(value), err
+}
+
+// sign writes this sello's version, unless it is there. A store that takes no writes now is
+// signed another time.
+func (e *engine) sign(ctx context.Context, version string) error {
+	if version == "" || version == noVersion {
+		return nil
+	}
+	now, err := viewStore(ctx, e.store, fileWriter)
+	if err == nil && now != version {
+		err = e.store.Update(ctx, func(tx Tx) error { return tx.Put(writerKey(), []byte(version)) })
+	}
+	if errors.Is(err, errUnavailable) || errors.Is(err, errCorrupt) { // what can be read is served
+		return nil
+	}
+	return err
+}
+
+// noVersion is the version of a build that has none.
+const noVersion = "(devel)"
+
+// writtenBy adds to a refusal of a later schema which sello has written it.
+func (e *engine) writtenBy(ctx context.Context, err error) error {
+	refused, ok := errors.AsType[*schemaError](err)
+	if !ok || refused.version <= schemaVersion {
+		return err
+	}
+	if by, err := viewStore(ctx, e.store, fileWriter); err == nil && by != "" {
+		refused.cause = "lo escribió sello " + by
+	}
+	return refused
+}
+
+// The store of a sandbox says that it is one, and keeps what it began with:
+//
+//	v 's'      → when its clock began, and its API key
+//	v 's' key  → the value that the key had when the organization began
+//
+// A reset puts these entries in the place of all others.
+
+// A sandboxMark says that a store is a sandbox's.
+type sandboxMark struct {
+	Start instant // of the clock
+	Key   string  // text of the key that it prints
+}
+
+// put writes the mark.
+func (m *sandboxMark) put(tx Tx) error {
+	return tx.Put(tableSandbox.fixed(), key(nil).instant(m.Start).text(m.Key))
+}
+
+// readMark returns the mark of a sandbox; nil if the store is none.
+func readMark(tx Tx) (*sandboxMark, error) {
+	value, ok, err := tx.Get(tableSandbox.fixed())
+	if err != nil || !ok {
+		return nil, err
+	}
+	if len(value) < 8 {
+		return nil, unreadable(tableSandbox.fixed())
+	}
+	return &sandboxMark{instantIn(value), string(value[8:])}, nil
+}
+
+// A buildInfo describes how the binary was built.
+type buildInfo struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision"` // the commit; "" if it is not known
+	Modified bool   `json:"modified"` // the tree had uncommitted changes
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Schema   int    `json:"schema"` // of the files that it writes
+}
+
+func newBuildInfo(info *debug.BuildInfo) buildInfo {
+	b := buildInfo{Version: cmp.Or(info.Main.Version, noVersion), Go: cmp.Or(info.GoVersion, runtime.Version()), Platform: runtime.GOOS + "/" + runtime.GOARCH, Schema: schemaVersion}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
+
+func (b buildInfo) String() string {
+	text := "sello " + b.Version
+	if b.Revision != "" {
+		text += ", commit " + b.Revision
+	}
+	if b.Modified {
+		text += " con cambios"
+	}
+	return fmt.Sprintf("%s, %s %s, esquema %d", text, b.Go, b.Platform, b.Schema)
+}
+
+// differs reports whether two builds are known to be of different sources. go run and a build
+// without Git tell no commit, and a build of a commit may be called by a tag or not.
+func (b buildInfo) differs(o buildInfo) bool {
+	switch {
+	case b.Revision != "" && o.Revision != "":
+		return b.Revision != o.Revision || b.Modified != o.Modified
+	case b.Version == noVersion || o.Version == noVersion:
+		return b.Schema != o.Schema
+	}
+	return b.Version != o.Version
+}
+
+// thisBuild describes this binary.
+func thisBuild() buildInfo {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = new(debug.BuildInfo)
+	}
+	return newBuildInfo(info)
 }

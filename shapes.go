@@ -9,7 +9,7 @@ import (
 )
 
 // What clients get. Absent values are null (contract §1). The shapes requested most are
-// encoded without reflection, by the appendJSON beside each (encode.go).
+// encoded without reflection, by the appendJSON beside each (input_json.go).
 
 // A listShape is the envelope of a paged list (spec: Pagination envelope).
 type listShape[T any] struct {

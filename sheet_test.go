@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 	"sello/internal/sheet"
 )
 
@@ -539,5 +538,91 @@ func TestImportTwoWays(t *testing.T) {
 	want += "2" + reason + "A;23/11/2025 10:00;ana@example.com;Compra;20,5;X;1,250;10\n3" + reason + "A;23/11/2025 10:01;ana@example.com;;20,5;Y;1.250;8\n"
 	if d := cmp.Diff(want, string(readFile(t, im.report.Errors))); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestPresets imports an export of each system with its real headings (contract §31).
+func TestPresets(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ kind, system, out, ignored, there string }{
+		{importCustomers, "shopify", "2 filas: 2 nuevos", "Default Address Company, ", "Ana,Paz,ana@example.com,+525512345671,7001,,true,"},
+		{importCustomers, "square", "2 filas: 2 nuevos", "Reference ID, Nickname, ", "Ana,Paz,ana@example.com,+525512345671,SQ1,1990-05-14,true,"},
+		{importCustomers, "woocommerce", "1 fila: 1 nuevo", "Username, Last Active, Orders, ", "Ana Paz,,ana@example.com,+525512345671,,,,"},
+		{importSales, "shopify", "2 filas: 1 nueva", "Financial Status, Paid at, ", "#1001,2025-11-01T07:50:26.000Z,ana@example.com,,Purchase,30,BOLSA,2,5,"},
+		{importSales, "square", "1 fila: 1 nueva", "Time Zone, Gross Sales, ", "TX1,2025-11-01T15:50:26.000Z,ana@example.com,,Purchase,10,"},
+	} {
+		s := newOpenTill(t)
+		s.ok("import customers " + s.file("who.csv", "correo,externalId\nana@example.com,\nsq@example.com,\n"))
+		if test.system == "square" && test.kind == importSales {
+			s.ok("import customers " + s.file("sq.csv", "correo,externalId\nana@example.com,SQ1\n"))
+		}
+		if test.kind == importCustomers {
+			s = newOpenTill(t)
+		}
+		name := s.file("export.csv", string(readFile(t, "testdata/presets/"+test.system+"-"+test.kind+".csv")))
+		_, out, told := s.run("import " + test.kind + " -from " + test.system + " " + name)
+		if !strings.HasPrefix(out, test.out) || !strings.Contains(out, "no se usaron de la exportación: "+test.ignored) {
+			t.Errorf("%s of %s: %s%s", test.kind, test.system, out, told)
+		}
+		if got := s.ok("export " + test.kind + " -raw"); !strings.Contains(got, test.there) {
+			t.Errorf("%s of %s: no %s in %s", test.kind, test.system, test.there, got)
+		}
+	}
+	s := newOpenTill(t)
+	if code, _, _ := s.run("import sales -from woocommerce x.csv"); code != 2 {
+		t.Errorf("a system without sales: exit %d", code)
+	}
+}
+
+// TestRejectsKept: an import writes over no earlier file of errors, which may have been
+// mended, and not over the one that it reads.
+func TestRejectsKept(t *testing.T) {
+	t.Parallel()
+	s := newOpenTill(t)
+	file := s.file("c.csv", "correo,nombre\nana,Ana\nbeto,Beto\n")
+	first, second, third := file+".errors.csv", file+".errors-2.csv", file+".errors-3.csv"
+	run := func(name, want string) {
+		t.Helper()
+		if _, out, _ := s.run("import customers " + name); !strings.HasSuffix(out, "los errores están en "+want+"\n") {
+			t.Fatalf("%s: %s", name, out)
+		}
+	}
+	run(file, first)
+	run(file, first) // the same again
+	mended := strings.Replace(string(readFile(t, first)), "ana,", "ana@example.com,", 1)
+	writeFile(t, first, []byte(mended))
+	run(file, second)
+	if got := string(readFile(t, first)); got != mended {
+		t.Errorf("the mended file is %s", got)
+	}
+	run(first, third)
+	if got := string(readFile(t, first)); got != mended {
+		t.Errorf("the mended file is %s", got)
+	}
+	if got := string(readFile(t, third)); got != "line,reason,correo,nombre\n3,\"correo: \"\"beto\"\": no es un email válido\",beto,Beto\n" {
+		t.Error(got)
+	}
+	if info, err := os.Stat(third); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+}
+
+// TestRejectsAsTheFile: a file of errors has the separator of the file, and a byte order
+// mark if a spreadsheet needs it. Mended, it is imported with the same flags.
+func TestRejectsAsTheFile(t *testing.T) {
+	t.Parallel()
+	s := newOpenTill(t)
+	file := s.file("c.csv", "Correo 2;Ma\xf1as;puntos\nana;a\xf1o;12,5\n")
+	code, out, told := s.runArgs("import", "customers", "-map", "Correo 2=email", "-map", "mañas=nombre", file)
+	if code != 1 {
+		t.Fatal(out, told)
+	}
+	got := string(readFile(t, file+".errors.csv"))
+	if want := sheet.MarkUTF8 + "line;reason;Correo 2;Mañas;puntos\n2;\"Correo 2: \"\"ana\"\": no es un email válido\";ana;año;12,5\n"; got != want {
+		t.Errorf("got %q", got)
+	}
+	mended := s.file("mended.csv", strings.Replace(got, ";ana;", ";ana@example.com;", 1))
+	if code, out, told = s.runArgs("import", "customers", "-map", "Correo 2=email", "-map", "mañas=nombre", mended); code != 0 || !strings.Contains(out, "1 saldo inicial: 12.5 puntos en total") {
+		t.Error(code, out, told)
 	}
 }

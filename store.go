@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime"
 	"slices"
 	"time"
 
@@ -253,4 +254,79 @@ func carry[T any](ctx context.Context, run func(context.Context, func(Tx) error)
 		return zero, err
 	}
 	return result, nil
+}
+
+// A stoppableTx fails its reads once a context ends, since a View does not watch its
+// context.
+type stoppableTx struct {
+	Tx
+	ctx   context.Context
+	calls uint // of Get, and entries of Scan
+}
+
+// callsUnlooked is how many calls pass between two looks at the context.
+const callsUnlooked = 64
+
+func (t *stoppableTx) stopped() error {
+	if t.calls++; t.calls%callsUnlooked != 1 {
+		return nil
+	}
+	return t.ctx.Err()
+}
+
+func (t *stoppableTx) Get(key []byte) ([]byte, bool, error) {
+	if err := t.stopped(); err != nil {
+		return nil, false, err
+	}
+	return t.Tx.Get(key)
+}
+
+func (t *stoppableTx) below() Tx { return t.Tx }
+
+func (t *stoppableTx) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		for e, err := range t.Tx.Scan(lo, hi, reverse) {
+			if err == nil {
+				err = t.stopped()
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (t *stoppableTx) share() Tx {
+	if shared := shares(t.Tx, 2); len(shared) == 2 {
+		return &stoppableTx{Tx: shared[1], ctx: t.ctx}
+	}
+	return nil
+}
+
+// A pacer yields the processor during long work, so that small requests do not wait
+// behind a long list. Its time begins with the first look at the clock.
+type pacer struct {
+	n     int
+	since time.Time
+}
+
+const (
+	// longTurn is how long work may keep the processor. Yielding more often is not
+	// worth its cost: each yield wakes another processor.
+	longTurn  = 200 * time.Microsecond
+	lookEvery = 16 // pauses between two looks at the clock
+)
+
+// pause yields if the turn is over. The caller calls it for each element.
+func (p *pacer) pause() {
+	if p.n++; p.n%lookEvery > 0 {
+		return
+	}
+	switch now := time.Now(); {
+	case p.since.IsZero():
+		p.since = now
+	case now.Sub(p.since) > longTurn:
+		runtime.Gosched()
+		p.since = time.Now()
+	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -40,7 +41,7 @@ type tillHit struct {
 }
 
 // leastSearch is how many letters and digits a search takes at the till, and manyHits how
-// many customers it shows at a time: nobody copies the customers there (roles.go).
+// many customers it shows at a time: nobody copies the customers there (auth.go).
 const (
 	leastSearch = 4
 	manyHits    = "5"
@@ -218,4 +219,354 @@ const explainedDays = 30
 // seesSale reports whether a sale is one that the till explains to the member.
 func (v *panelRequest) seesSale(t *txn, s *sale) bool {
 	return v.mayAll("transactions:read") == nil || t.dayOf(s.CreatedAt) > t.dayOf(t.now)-explainedDays
+}
+
+// What the member did at the till today.
+
+// A doneItem is what the member did at the till.
+type doneItem struct {
+	At       instant
+	Text     string // the name of its text
+	Path     string
+	Customer string
+	Amount   decimal // of a sale; 0: it is none
+	Reward   string
+	State    string // the name of the text that says what became of it; "": it stands
+}
+
+// manyDone is how many of them the till shows, of the latest manyLooked changes that the member made.
+const (
+	manyDone   = 10
+	manyLooked = "100"
+)
+
+// tillDone are the texts of the audit log's actions that are done at the till.
+var tillDone = map[string]string{
+	"transaction.created": "till.did.sold", "transaction.returned": "till.did.returned", "customer.created": "till.did.enrolled",
+	"redemption.created": "till.did.redeemed", "redemption.used": "till.did.used", auditRedemptionCancelled: "till.did.cancelled",
+}
+
+// doneToday are the latest of what the member did today.
+func (v *panelRequest) doneToday(done *[]doneItem) fillFunc {
+	mine := v.ask(listAudit, pair{"actor", v.member.user.ID.String()}, pair{"kind", auditKindChange}, pair{"limit", manyLooked}, pair{"from", dayOf(v.request.now, v.cfg.zone).String()})
+	return func(t *txn) error {
+		list, err := resultOf[listShape[auditShape]](t, mine)
+		if err != nil {
+			return err
+		}
+		here := slices.DeleteFunc(list.Data, func(e auditShape) bool { return e.Subject == nil || tillDone[e.Action] == "" })
+		*done, err = lines(v, here[:min(len(here), manyDone)], func(e auditShape) (doneItem, error) {
+			item, err := newDoneItem(t, e.Action, *e.Subject)
+			item.At, item.Text = e.At, tillDone[e.Action]
+			return item, err
+		})
+		return err
+	}
+}
+
+// newDoneItem is what was done to a subject at the till, and what became of it since.
+func newDoneItem(t *txn, action, subject string) (item doneItem, err error) {
+	u, _ := parseID(subject)
+	of, _, _ := strings.Cut(action, ".")
+	cust, rest := u, ""
+	switch of {
+	case "transaction":
+		s, err := t.sales.get(u)
+		if err != nil {
+			return item, err
+		}
+		cust, rest = s.Customer, "/venta/"+subject
+		item.Amount, item.State = s.Total, s.tillState()
+	case "redemption":
+		x, err := t.rewards.redemption(u)
+		if err != nil {
+			return item, err
+		}
+		cust, rest = x.Customer, "/canje/"+subject
+		if item.Reward = x.RewardName; x.status(t.now) != redemptionCompleted {
+			item.State = "redemption." + x.status(t.now)
+		}
+	}
+	c, err := t.merges.owner(cust)
+	if err != nil {
+		return item, err
+	}
+	item.Customer, item.Path = c.name(), "/panel/caja/"+c.ID.String()+rest
+	return item, nil
+}
+
+// tillState is the name of the text that says how much of a purchase came back; "": nothing.
+func (s *sale) tillState() string {
+	switch {
+	case s.Type != typePurchase || s.Returned == 0 && !s.whollyReturned():
+		return ""
+	case s.whollyReturned():
+		return "till.returned.whole"
+	}
+	return "till.returned.part"
+}
+
+// Who stands at the till, and what it offers next: the customer stays until another one is looked for.
+
+// A TillHead is who stands at the till, as all of its screens show it.
+type TillHead struct {
+	Customer customerDetail
+	Contact  string
+	Program  currencyName // the currency of the customer's own program
+	units    map[id]currencyName
+	holds    []openHold // of all programs
+	held     map[id]decimal
+}
+
+// Unit is the currency of a program.
+func (h TillHead) Unit(program id) currencyName { return h.units[program] }
+
+// Held is how many points of a program are set aside.
+func (h TillHead) Held(program id) decimal { return h.held[program] }
+
+// balance is what the customer has in a program.
+func (h *TillHead) balance(program id) decimal {
+	for _, p := range h.Customer.Programs {
+		if p.LoyaltyProgramID == program {
+			return p.Balance
+		}
+	}
+	return 0
+}
+
+func (v *panelRequest) head(h *TillHead) fillFunc {
+	detail := v.ask(getCustomer)
+	return func(t *txn) (err error) {
+		if h.Customer, err = resultOf[customerDetail](t, detail); err != nil {
+			return err
+		}
+		c, err := t.customers.get(h.Customer.ID)
+		if err != nil {
+			return err
+		}
+		h.Contact = v.contact(c)
+		h.units, h.held = map[id]currencyName{}, map[id]decimal{}
+		for _, p := range t.cfg.Programs {
+			h.units[p.ID] = p.Currency
+		}
+		for _, in := range h.Customer.Programs {
+			a, err := t.points.account(c, t.cfg.program(in.LoyaltyProgramID))
+			if err != nil {
+				return err
+			}
+			h.holds = append(h.holds, a.Holds...)
+			h.held[in.LoyaltyProgramID] = a.held()
+		}
+		h.Program = h.Unit(h.Customer.LoyaltyProgramID)
+		return nil
+	}
+}
+
+// tillOffers are what can be done next with the customer, who stays until another one is looked for.
+type tillOffers struct {
+	Rewards []rewardShape // that can be had now
+	Later   []rewardShape
+	Pay     payOffer
+	PayMost bool   // in place of what was too much for the purchase
+	Undone  string // the page of the undone sale whose ticket was sent again; "": it was not
+}
+
+// headOffers fills in a customer's head and offers.
+func (v *panelRequest) headOffers(h *TillHead, o *tillOffers) fillFunc {
+	head := v.head(h)
+	rewards := v.ask(listRewards, pair{"customerId", v.r.PathValue("customerId")}, pair{"status", statusActive}, pair{"limit", manyRewards})
+	return func(t *txn) error {
+		if err := head(t); err != nil {
+			return err
+		}
+		for _, e := range v.faults {
+			if u, is := e.context["transactionId"].(id); is && e.code == codeExternalIDUndone {
+				item, err := newDoneItem(t, "transaction.created", u.String())
+				if err != nil {
+					return err
+				}
+				o.Undone = item.Path
+			}
+		}
+		o.Pay, o.PayMost = v.payOffer(t, &h.Customer), v.payTooMuch()
+		all, err := resultOf[listShape[rewardShape]](t, rewards)
+		for _, r := range all.Data {
+			if *r.Available {
+				o.Rewards = append(o.Rewards, r)
+			} else {
+				o.Later = append(o.Later, r)
+			}
+		}
+		return err
+	}
+}
+
+// manyRewards is how many rewards the till shows.
+const manyRewards = "100"
+
+// sellWithVoucher registers a sale and uses in it the voucher that the path of its form names, both
+// or none. A sale that is known already uses nothing more.
+func sellWithVoucher(r *request) action {
+	sell := registerTransaction(r)
+	return func(t *txn) (any, error) {
+		x, err := t.rewards.redemption(r.pathID("redemptionId"))
+		if err != nil {
+			return nil, err
+		}
+		done, err := sell(t)
+		shape, is := done.(saleShape)
+		if err != nil || !is {
+			return done, err
+		}
+		if _, err = t.rewards.useCode(x.Code, shape.ID); err != nil {
+			return nil, err
+		}
+		if err = t.audit.note("redemption.used", x.ID.String(), nil); err != nil {
+			return nil, err
+		}
+		s, err := t.sales.get(*shape.ID)
+		if err != nil {
+			return nil, err
+		}
+		return newSaleShape(t, s)
+	}
+}
+
+// A sellView is the form of a sale. With a voucher it is used in the sale, unless another button
+// says otherwise.
+type sellView struct {
+	Page    *pageData
+	To      string // of a sale without a voucher
+	Voucher string // the form's address with one; "": there is none
+	First   bool   // it is the first thing that is done on its page
+}
+
+func (h TillHead) Sell(f *pageData, of ...redemptionShape) sellView {
+	at := "/panel/caja/" + h.Customer.ID.String()
+	s := sellView{Page: f, To: at + "/venta", First: len(of) == 0}
+	for _, x := range of {
+		if x.Status == redemptionIssued {
+			s.Voucher = at + "/canje/" + x.ID.String() + "/venta"
+		}
+	}
+	return s
+}
+
+// Called is what the customer is called by the people at the till.
+func (h TillHead) Called() string { return textOr(h.Customer.FirstName, h.Customer.Name) }
+
+// Paying with points in the panel: the till's control, and in words what a payment was.
+
+// payMember is `pay` of a sale: a box asks for as many points as the sale can take, which it
+// settles itself, and a number that is typed for so many. A button overrules a number that was too
+// large.
+var payMember = formMember{name: "pay", kind: madeMember, make: paying}
+
+const (
+	payTyped   = "pay.points"
+	payInstead = "pay.instead"
+)
+
+// paying makes `pay` of what was chosen. To pay with points is to redeem them.
+func paying(v *panelRequest, name string) (literal string) {
+	typed := trimBlanks(v.typedText(payTyped))
+	switch {
+	case v.typedText(payInstead) != "" || typed == "" && v.typedText(name) != "":
+		literal = string(appendObject(nil, object{{"max", "true"}}))
+	case typed != "":
+		literal = string(appendObject(nil, object{{"points", v.amount(payTyped, typed)}}))
+	default:
+		return ""
+	}
+	if err := v.mayAll("rewards:write"); err != nil {
+		v.faults = append(v.faults, publicError(err))
+	}
+	return literal
+}
+
+// A payOffer is points that can pay, and what they are worth; without points there are none.
+type payOffer struct{ Points, Amount decimal }
+
+// payOffer is what points of a customer's own program can pay of a purchase at most. Its amount and
+// its items may leave less.
+func (v *panelRequest) payOffer(t *txn, c *customerDetail) payOffer {
+	terms, ok := t.cfg.payTerms(t.cfg.program(c.LoyaltyProgramID))
+	if !ok || c.Status != statusActive || v.mayAll("rewards:write") != nil {
+		return payOffer{}
+	}
+	if v.typedText(payTyped) != "" { // the fault is beside what was typed
+		for i, e := range v.faults {
+			if e.field == payMember.name {
+				v.faults[i] = e.on(payTyped)
+			}
+		}
+	}
+	n := terms.most(maxDecimal, max(c.Balance, 0))
+	return payOffer{n, terms.worth(n)}
+}
+
+// payTooMuch reports whether fewer points than those that were typed can pay.
+func (v *panelRequest) payTooMuch() bool {
+	return slices.ContainsFunc(v.faults, func(e *apiError) bool {
+		most, _ := e.context["maxPoints"].(decimal)
+		return e.code == codePointsPaymentTooLarge && most > 0
+	})
+}
+
+// What templates ask for.
+
+// PayBox is the box that pays with as many points as can.
+func (f *pageData) PayBox() boxView {
+	return boxView{ID: controlID(payMember.name), Name: payMember.name, Value: "max", Label: f.T("payment.use"), Checked: f.checked(payMember.name, false)}
+}
+
+// UpTo says how many points there are to pay with, and what they are worth.
+func (o payOffer) UpTo(f *pageData, unit currencyName) string {
+	return f.T("payment.upto", f.Points(o.Points, unit), f.MoneyWithCode(o.Amount))
+}
+
+// PaidUnit is the currency of a payment's points.
+func (f *pageData) PaidUnit(y *paymentShape) currencyName {
+	return f.request.cfg.program(y.LoyaltyProgramID).Currency
+}
+
+// PaidPoints are the points that paid; of a return, those that came back.
+func (f *pageData) PaidPoints(y *paymentShape) string {
+	points := f.Points(max(y.Points, -y.Points-y.PointsExpired), f.PaidUnit(y))
+	if y.ofHold && y.Points > 0 {
+		return f.T("payment.held", points)
+	}
+	return points
+}
+
+// PaidExpired are the points of a return's payment that did not come back; "" if all did.
+func (f *pageData) PaidExpired(y *paymentShape) string {
+	if y.PointsExpired == 0 {
+		return ""
+	}
+	return f.Points(y.PointsExpired, f.PaidUnit(y))
+}
+
+// PaidBack says what a return of goods that points paid gives back, or, of one that was looked up,
+// what it gave.
+func (f *pageData) PaidBack(s saleShape, now bool) string {
+	y, money, name, none := s.Payment, f.MoneyWithCode(s.AmountDue), "payment.back", "payment.back.none"
+	if !now {
+		name, none = "payment.gave", "payment.gave.none"
+	}
+	if back := -y.Points - y.PointsExpired; back > 0 {
+		return f.Counted(name, f.Number(back), f.PaidUnit(y).Of(back), money)
+	}
+	return f.T(none, money)
+}
+
+// MovementName says what moved points. Neither a payment nor a capture is a redemption of a reward.
+func (f prose) MovementName(m movementShape) string {
+	name := "category." + m.Category
+	if paid := name + ".paid"; m.TransactionID != nil && f.Lang.Has(paid) {
+		name = paid
+	} else if held := name + ".held"; m.HoldID != nil && f.Lang.Has(held) {
+		name = held
+	}
+	return f.T(name)
 }

@@ -35,7 +35,7 @@ type user struct {
 	Language   string  // es or en; "" is the organization's
 	Theme      string  // light or dark; "" is the device's
 	Disabled   instant // since when the operator has shut the user out; 0: not
-	Locked     instant // since when the password works on known devices alone; 0: it works (throttle.go)
+	Locked     instant // since when the password works on known devices alone; 0: it works (users_passwords.go)
 	Operator   bool    // sees the pages of whoever runs the server
 	Password   passwordHash
 	CreatedAt  instant
@@ -64,7 +64,7 @@ type membership struct {
 	By       creator // who invited the user
 	Disabled instant // since when the organization has shut the user out; 0: not
 
-	MaxPointsPerDay decimal // that the user may give by hand on a UTC day (purses.go); 0: any number
+	MaxPointsPerDay decimal // that the user may give by hand on a UTC day (keys.go); 0: any number
 }
 
 func (m *membership) fields(c *coder) {

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -385,4 +388,142 @@ func TestShortPasswordStays(t *testing.T) {
 	}
 	_, err := f.l.accept(f.shop.Context(), &acceptance{Token: token, Password: "tren verde 7"}, f.shop.clock)
 	wantPeople(t, err, errPasswordShort, "the reset")
+}
+
+func TestCheckPassword(t *testing.T) {
+	t.Parallel()
+	own := []string{"ana.garcia", "ejemplo.mx", "Ana García", "cafe-luna", "Café Luna"}
+	for _, test := range []struct {
+		password string
+		factor   bool
+		want     error
+		reason   string
+	}{
+		{"tren verde 7 salta", false, nil, "some words that do not belong together"},
+		{"tren verde sal", false, errPasswordShort, "14 characters"},
+		{"tren verde", true, nil, "10 are enough with a second factor"},
+		{"tren verd", true, errPasswordShort, "9 are not"},
+		{strings.Repeat("ñu x", 32), false, errPasswordRepeats, "128 characters are not too long"},
+		{strings.Repeat("ñu x", 32) + "y", false, errPasswordLong, "129 are"},
+		{"tren\x00verde 7 salta", false, errPasswordText, "nobody types this"},
+		{"tren\xffverde 7 salta", false, errPasswordText, "no text"},
+		{"qwertyuiopasdfghjkl", false, errPasswordKeyboard, "two rows"},
+		{"AnaGarcia2CafeLuna", false, errPasswordOwn, "own words"},
+		{"contraseña segura", false, errPasswordUsual, "usual"},
+		{"lealtad loyalty sello!", false, errPasswordUsual, "usual for sello"},
+	} {
+		if err := checkPassword(test.password, test.factor, own...); !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
+			t.Errorf("%q: %v, want %v: %s", test.password, err, test.want, test.reason)
+		}
+	}
+}
+
+// TestAccountLimits shows how long an account has to wait.
+func TestAccountLimits(t *testing.T) {
+	t.Parallel()
+	now := instant(1_800_000_000_000)
+	var l accountLimits
+	ana, eva := [32]byte{1}, [32]byte{2}
+	for n := range lockTries {
+		want := time.Duration(0)
+		if n >= freeTries {
+			want = min(time.Duration(1<<min(n-freeTries, 20))*time.Second, 900*time.Second)
+		}
+		if want > 0 {
+			if wait, locked := l.try(ana, now); wait != want || locked {
+				t.Fatalf("after %d: wait %v, locked %t, want %v", n, wait, locked, want)
+			}
+			now = now.add(want - time.Millisecond)
+			if wait, _ := l.try(ana, now); wait != time.Millisecond {
+				t.Fatalf("a moment before the end after %d: wait %v", n, wait)
+			}
+			now++
+		}
+		if wait, locked := l.try(ana, now); wait != 0 || locked || l.count(ana) != n+1 {
+			t.Fatalf("try %d: wait %v, locked %t, count %d", n+1, wait, locked, l.count(ana))
+		}
+	}
+	if _, locked := l.try(ana, now.add(time.Hour)); !locked {
+		t.Error("no lock")
+	}
+	if wait, locked := l.try(eva, now); wait != 0 || locked {
+		t.Error("another account has to wait")
+	}
+	l.pass(ana)
+	if _, locked := l.try(ana, now); locked || l.count(ana) != 1 {
+		t.Error("locked after a success")
+	}
+	l.giveBack(ana)
+	if l.count(ana) != 0 {
+		t.Error("what was given back counts")
+	}
+	for range freeTries + 3 {
+		l.try(eva, now)
+		now = now.add(time.Hour)
+	}
+	if wait, _ := l.try(eva, now.add(-24*time.Hour)); wait != 0 {
+		t.Errorf("the clock was set back: wait %v", wait)
+	}
+}
+
+// TestLoginSources: a source may try 20 passwords at once, and one more each 10 seconds.
+func TestLoginSources(t *testing.T) {
+	t.Parallel()
+	l := newLogins(newShop(t, setup{}).engine)
+	now := instant(1_800_000_000_000)
+	from := arrival{Source: homeAddress}
+	for n := range loginBurst {
+		if err := l.fromSource(&from, false, now); err != nil {
+			t.Fatalf("try %d: %v", n, err)
+		}
+	}
+	wantWait(t, l.fromSource(&from, false, now), 10*time.Second)
+	wantWait(t, l.fromSource(&from, false, now.add(9*time.Second)), time.Second)
+	if err := l.fromSource(&from, false, now.add(10*time.Second)); err != nil {
+		t.Error(err)
+	}
+	wantWait(t, l.fromSource(&from, false, now.add(10*time.Second)), 10*time.Second)
+}
+
+// TestSecondFactor: a code is good one step early or late, once, and no earlier one after it;
+// a recovery code once.
+// Panel check 9.
+func TestSecondFactor(t *testing.T) {
+	t.Parallel()
+	const now, step = instant(1_800_000_000_000), int64(1_800_000_000_000 / totp.Step)
+	secret := []byte("12345678901234567890")
+	code := func(at int64) string { return totp.Code(secret, at*totp.Step) }
+	f := &secondFactor{Secret: secret}
+	for _, test := range []struct {
+		at   int64
+		want bool
+		why  string
+	}{
+		{-2, false, "too late"}, {-1, true, "one step late"}, {-1, false, "used"}, {0, true, "now"}, {-1, false, "before the last"}, {0, false, "used"},
+		{2, false, "too early"}, {1, true, "one step early"}, {1, false, "used"}, {0, false, "before the last"},
+	} {
+		if got := f.accept(code(step+test.at), now); got != test.want {
+			t.Errorf("step %d: %t: %s", test.at, got, test.why)
+		}
+	}
+	if got := (&secondFactor{Secret: secret}).accept(" "+code(step)[:3]+" "+code(step)[3:], now); !got {
+		t.Error("a code with blanks is refused")
+	}
+	s := newShop(t, setup{})
+	u := s.person("ana@ejemplo.mx", roleOwner)
+	codes := must(s, func(t *txn) ([]string, error) {
+		return t.people.newRecovery(u, &secondFactor{Secret: secret, LastStep: 1})
+	})
+	if len(codes) != recoveryCodes || len(codes[0]) != len("ABCD-EFGH-IJKL-MNOP") {
+		t.Fatal(codes)
+	}
+	f = ask(s, func(t *txn) (*secondFactor, error) { return factorOf(t.Tx, u) })
+	for i, c := range codes {
+		if !f.accept(strings.ToLower(strings.ReplaceAll(c, "-", " ")), now) || f.accept(c, now) || len(f.Recovery) != recoveryCodes-1-i {
+			t.Errorf("recovery code %d is not good once; %d left", i, len(f.Recovery))
+		}
+	}
+	if f.accept("", now) || f.accept(fmt.Sprint(step), now) {
+		t.Error("no code is accepted")
+	}
 }

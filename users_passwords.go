@@ -2,11 +2,16 @@ package main
 
 import (
 	"crypto/sha256"
+	"crypto/subtle"
+	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+	"unicode/utf8"
 
 	"sello/internal/password"
+	"sello/internal/throttle"
 )
 
 // A PIN locks a session at the till. It is of one session: each person has one of their own,
@@ -138,3 +143,187 @@ func (p *peopleTxn) tryPIN(m *member, limits sessionLimits, right bool, then fun
 	}
 	return pinEnded, p.logOut(m)
 }
+
+// Lengths of passwords in characters (NIST SP 800-63B-4 §3.1.1).
+const (
+	minPassword           = 15
+	minPasswordWithFactor = 10 // with a second factor
+	maxPassword           = 128
+)
+
+// A passwordHash is what is kept of a password (internal/password). The zero one is of no password.
+type passwordHash struct {
+	Iterations int
+	Salt, Sum  []byte
+	At         instant // when the password was set
+}
+
+func (h *passwordHash) fields(c *coder) {
+	uintField(c, &h.Iterations)
+	c.bytes(&h.Salt)
+	c.bytes(&h.Sum)
+	c.instant(&h.At)
+}
+
+// derive returns the sum of a password by the hash's salt and iterations.
+func (h *passwordHash) derive(text string) ([]byte, error) {
+	return password.Hash(text, h.Salt, h.Iterations)
+}
+
+func (h *passwordHash) matches(text string) (bool, error) {
+	return password.Matches(text, h.Salt, h.Iterations, h.Sum)
+}
+
+// equal reports whether two hashes are of the same setting of a password.
+func (h *passwordHash) equal(o *passwordHash) bool {
+	return subtle.ConstantTimeCompare(h.Salt, o.Salt)&subtle.ConstantTimeCompare(h.Sum, o.Sum) == 1
+}
+
+var (
+	errPasswordShort    = newPeopleError("password_short", "password", "La contraseña debe tener al menos 15 caracteres (10 con segundo factor)")
+	errPasswordLong     = newPeopleError("password_long", "password", "La contraseña no puede superar los 128 caracteres")
+	errPasswordText     = newPeopleError("password_text", "password", "La contraseña tiene caracteres de control")
+	errPasswordRepeats  = newPeopleError("password_repeats", "password", "La contraseña repite lo mismo una y otra vez")
+	errPasswordKeyboard = newPeopleError("password_keyboard", "password", "La contraseña sigue el orden del teclado o del abecedario")
+	errPasswordOwn      = newPeopleError("password_own", "password", "La contraseña es tu nombre, tu email o el de la organización")
+	errPasswordUsual    = newPeopleError("password_usual", "password", "La contraseña es de las más usadas")
+)
+
+var errPasswordWeak = [...]error{
+	password.None: nil, password.Repeats: errPasswordRepeats, password.Keyboard: errPasswordKeyboard, password.Own: errPasswordOwn, password.Usual: errPasswordUsual,
+}
+
+// checkPassword returns why a new password is refused. own are texts with words that
+// whoever knows the user would try.
+func checkPassword(text string, withFactor bool, own ...string) error {
+	least := minPassword
+	if withFactor {
+		least = minPasswordWithFactor
+	}
+	switch n := utf8.RuneCountInString(text); {
+	case n < least:
+		return errPasswordShort
+	case n > maxPassword:
+		return errPasswordLong
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, forbidden):
+		return errPasswordText
+	}
+	return errPasswordWeak[password.WeaknessOf(text, own, "lealtad", "loyalty", "sello")]
+}
+
+// How often a password may be tried. A source's tries are bounded by loginLimits, the tries
+// for one account by accountLimits. An account is what was typed as its e-mail, whether there
+// is such a user or not. A device that the user has logged in from counts as an account of
+// its own and is not held up by its source, so that strangers cannot shut the user out.
+
+// A source may try loginBurst passwords at once, and one more each loginEvery. A provider's
+// customer can have a /48 of IPv6, which is 65,536 sources: together they may try as much as
+// netSources of them.
+const (
+	loginBurst = 20
+	loginEvery = 10_000 // milliseconds
+	netSources = 5
+)
+
+// loginLimits bound the tries of sources and of their networks, and those of known devices in
+// their place.
+type loginLimits struct {
+	sources, nets throttle.Buckets[netip.Addr, instant]
+	devices       throttle.Buckets[[32]byte, instant]
+}
+
+func newLoginLimits(burst, every instant) loginLimits {
+	return loginLimits{
+		throttle.Buckets[netip.Addr, instant]{Burst: burst, Every: every},
+		throttle.Buckets[netip.Addr, instant]{Burst: burst * netSources, Every: max(every/netSources, 1)},
+		throttle.Buckets[[32]byte, instant]{Burst: burst, Every: every},
+	}
+}
+
+// take counts a try of a source, or returns how long until the next.
+func (l *loginLimits) take(source netip.Addr, now instant) (wait instant) {
+	source = sourceOf(source)
+	wait = l.sources.Take(source, now)
+	if wait == 0 && source.Is6() {
+		wait = l.nets.Take(netip.PrefixFrom(source, 48).Masked().Addr(), now)
+	}
+	return wait
+}
+
+// Tries in a row that fail.
+const (
+	freeTries  = 5   // before the first wait
+	lockTries  = 100 // after which no password is taken any more
+	longestTry = 900 * time.Second
+)
+
+// accountLimits count the tries of each account that failed in a row. It is safe for
+// concurrent use.
+type accountLimits struct {
+	endless bool // there is another try after each wait, however many have failed
+	mu      sync.Mutex
+	failed  throttle.Recent[[32]byte, tries]
+}
+
+// tries are those of one account, the one under way included.
+type tries struct {
+	count int
+	last  instant
+}
+
+// waitAfter returns how long after n tries in a row the next has to wait.
+func waitAfter(n int) time.Duration {
+	if n < freeTries {
+		return 0
+	}
+	return min(time.Second<<min(n-freeTries, 10), longestTry)
+}
+
+// try counts a try of an account as failed, until pass or giveBack; or returns how long until
+// the next. locked says that there is none.
+func (l *accountLimits) try(account [32]byte, now instant) (wait time.Duration, locked bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was := l.failed.Get(account)
+	if was.count >= lockTries && !l.endless {
+		return 0, true
+	}
+	if was.last > now { // the clock was set back, which must not refuse for long
+		was.last = now
+	} else if next := was.last.add(waitAfter(was.count)); next > now {
+		return next.sub(now), false
+	}
+	l.failed.Put(account, tries{was.count + 1, now})
+	return 0, false
+}
+
+// count returns how many tries in a row have failed.
+func (l *accountLimits) count(account [32]byte) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failed.Get(account).count
+}
+
+// giveBack takes back a try that was not decided.
+func (l *accountLimits) giveBack(account [32]byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.failed.Get(account); t.count > 0 {
+		t.count--
+		l.failed.Put(account, t)
+	}
+}
+
+// pass forgets the tries of an account: one succeeded.
+func (l *accountLimits) pass(account [32]byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failed.Delete(account)
+}
+
+// A waitError refuses a try that comes too early, in the panel's log-in.
+type waitError struct{ wait time.Duration }
+
+func (e *waitError) Error() string { return "too many tries" }
+
+var errLocked = newPeopleError("login_locked", "", "Hubo demasiados intentos: pide un enlace para poner otra contraseña, o entra desde un dispositivo que ya usaste")

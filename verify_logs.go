@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 	"slices"
@@ -186,4 +187,226 @@ func (v *verifier) undoRequestFits(r *undoRequest, u id) (bool, error) {
 		return false, err
 	}
 	return !s.undone && r.Customer == s.customer && c.Status != statusErased && r.By.ID == s.by.ID && r.At >= s.at && utf8.RuneCountInString(r.Reason) <= maxUndoReason, nil
+}
+
+// auditLog checks an organization's audit log: that its entries are a chain without
+// holes, and what its index must hold.
+func (v *verifier) auditLog() error {
+	now := ledgerState{Organization: v.txn.cfg.Organization.Slug}
+	earlier := v.earlierStates()
+	v.meetAudit(earlier, &now)
+	var last instant
+	for e, err := range scan(v.txn.Tx, tableAudit.in(v.txn.org), false) {
+		if err != nil {
+			return err
+		}
+		v.have[tableAudit].entries++
+		if len(e.Key) != 13 {
+			v.stray(e.Key)
+			continue
+		}
+		x, err := decodeEntry[auditEntry](e)
+		if err != nil {
+			return err
+		}
+		x.Seq = uintIn(e.Key[5:])
+		v.want[tableAudit].entries++
+		if now.AuditEntries++; x.Seq != now.AuditEntries {
+			v.problem("auditoría: en lugar de la entrada %d está la %d", now.AuditEntries, x.Seq)
+		}
+		record := e.Value[:len(e.Value)-len(x.Hash)]
+		if x.Hash != hashMovement(now.AuditDigest, v.txn.org, x.Seq, record) {
+			v.problem("auditoría: la entrada %d no es la que se escribió tras la anterior", x.Seq)
+		}
+		now.AuditDigest = x.Hash
+		if x.At < last && x.Action != auditClockAccepted {
+			v.problem("auditoría: la entrada %d es anterior a la que la precede", x.Seq)
+		}
+		last = x.At
+		v.meetAudit(earlier, &now)
+		for set := range x.sets(v.txn.org) {
+			v.inSet(tableAuditIndex, set, x.Seq)
+		}
+	}
+	for _, s := range earlier {
+		if s.AuditEntries > now.AuditEntries {
+			v.problem("la auditoría tenía %d entradas y ahora tiene %d", s.AuditEntries, now.AuditEntries)
+		}
+	}
+	v.ledger = now
+	return nil
+}
+
+// meetAudit compares the log so far with what it was when it was as long.
+func (v *verifier) meetAudit(earlier []ledgerState, now *ledgerState) {
+	for _, s := range earlier {
+		if s.AuditEntries == now.AuditEntries && s.AuditDigest != now.AuditDigest {
+			v.problem("la auditoría no es la continuación de la que tenía %d entradas", s.AuditEntries)
+		}
+	}
+}
+
+// configVersions checks the configurations that were applied: that they count from 1 without
+// holes, that each can be read and is told of in the audit log, and that the last one is the
+// current configuration.
+func (v *verifier) configVersions() error {
+	now := v.txn.cfg
+	var before, last uint64 // number, and entry in the audit log
+	for e, err := range scan(v.txn.Tx, tableConfigVersions.in(v.txn.org), false) {
+		if err != nil {
+			return err
+		}
+		v.have[tableConfigVersions].entries++
+		if len(e.Key) != 13 {
+			v.stray(e.Key)
+			continue
+		}
+		x, err := decodeEntry[configVersion](e)
+		if err != nil {
+			return err
+		}
+		if x.Number = uintIn(e.Key[5:]); x.Number != before+1 {
+			v.problem("versiones de la configuración: tras la %d está la %d", before, x.Number)
+		}
+		if err := v.versionNoted(x, last); err != nil {
+			return err
+		}
+		before, last = x.Number, x.AuditSeq
+		cfg, err := x.config()
+		switch {
+		case err != nil || cfg.Version != x.Number || cfg.ID != now.ID:
+			v.problem("versión %d de la configuración: no se puede leer, o es otra", x.Number)
+		case cfg.Version == now.Version:
+			current := *now
+			current.Recount = cfg.Recount // which ends
+			kept, err := cfg.stored()
+			if err != nil {
+				return err
+			}
+			if should, err := current.stored(); err != nil || !bytes.Equal(kept, should) {
+				v.problem("versión %d de la configuración: no es la configuración actual", x.Number)
+			}
+		}
+	}
+	v.want[tableConfigVersions].entries = now.Version
+	return nil
+}
+
+// versionNoted checks when a version was applied and by whom: what its entry in the audit log says,
+// which comes after that of the version before.
+func (v *verifier) versionNoted(x *configVersion, last uint64) error {
+	if x.AuditSeq == 0 && x.Number == 1 { // it was there before versions were
+		if x.AppliedAt != 0 || x.By != (creator{Type: bySystem}) {
+			v.problem("versión 1 de la configuración: de antes de las versiones, y con fecha o autor")
+		}
+		return nil
+	}
+	told, err := get[auditEntry](v.txn.Tx, v.txn.audit.key(x.AuditSeq))
+	if err != nil {
+		return err
+	}
+	at := x.AppliedAt
+	if x.AuditSeq > 1 { // an entry is not before the last one
+		before, err := get[auditEntry](v.txn.Tx, v.txn.audit.key(x.AuditSeq-1))
+		if err != nil {
+			return err
+		}
+		if before != nil {
+			at = max(at, before.At)
+		}
+	}
+	if x.AuditSeq <= last || told == nil || told.Action != auditConfigurationApplied || told.By != x.By || told.At != at {
+		v.problem("versión %d de la configuración: la entrada %d de la auditoría no es la suya", x.Number, x.AuditSeq)
+	}
+	return nil
+}
+
+// eventFeed checks the feed of an organization: that what is kept of it has no holes and ends
+// with the last event that was told, and that its events refer to what there is.
+func (v *verifier) eventFeed() error {
+	n, err := v.txn.count()
+	if err != nil {
+		return err
+	}
+	last := n.Dropped
+	for e, err := range scan(v.txn.Tx, tableEvents.in(v.txn.org), false) {
+		if err != nil {
+			return err
+		}
+		v.have[tableEvents].entries++
+		if len(e.Key) != 13 {
+			v.stray(e.Key)
+			continue
+		}
+		v.want[tableEvents].entries++
+		list, err := eventsIn(e)
+		if err != nil {
+			return err
+		}
+		if first := uintIn(e.Key[5:]); first != last+1 || len(list) == 0 {
+			v.problem("eventos: tras el %d está el %d", last, first)
+		}
+		for i := range list {
+			last = list[i].Seq
+			known := list[i].refersTo(n, v.txn.cfg)
+			if list[i].isOfHold() {
+				if _, known, err = v.txn.Get(v.txn.points.holdKey(list[i].hold())); err != nil {
+					return err
+				}
+			}
+			if !known {
+				v.problem("eventos: el %d (%s) es de algo que no existe", last, eventKinds[list[i].Kind].name)
+			}
+		}
+	}
+	equal(v, subject{kind: "contador de eventos"}, "", n.Events, last)
+	return v.webhooks(n)
+}
+
+// webhooks checks that each webhook has a state, of an event that there is, and nothing else
+// has one.
+func (v *verifier) webhooks(n *counters) error {
+	for e, err := range scan(v.txn.Tx, tableWebhooks.in(v.txn.org), false) {
+		if err != nil {
+			return err
+		}
+		v.have[tableWebhooks].entries++
+		s, err := decodeEntry[webhookState](e)
+		if err != nil {
+			return err
+		}
+		hook := string(e.Key[5:])
+		if v.txn.cfg.webhook(hook) == nil {
+			v.stray(e.Key)
+			continue
+		}
+		if s.Sent > n.Events {
+			v.problem("webhook %q: su último evento, %d, no existe", hook, s.Sent)
+		}
+	}
+	v.want[tableWebhooks].entries = uint64(len(v.txn.cfg.Webhooks))
+	return nil
+}
+
+// refersTo reports whether there is what the event is about.
+func (e *event) refersTo(n *counters, cfg *config) bool {
+	in := func(ref, total uint64) bool { return 0 < ref && ref <= total }
+	program := func(ref uint64) bool { return ref <= 1<<32-1 && cfg.programNumber(uint32(ref)) != nil }
+	switch e.Kind {
+	case eventCustomerCreated, eventCustomerUpdated, eventCustomerErased:
+		return in(e.Refs[0], n.Customers)
+	case eventCustomerMerged:
+		return in(e.Refs[0], n.Customers) && in(e.Refs[1], n.Customers)
+	case eventPointsAvailable:
+		return in(e.Refs[0], n.Movements) && in(e.Refs[1], n.Customers)
+	case eventPointsExpiring, eventTierChanged, eventTierExpiring:
+		return in(e.Refs[0], n.Customers) && program(e.Refs[1])
+	case eventTransactionCreated:
+		return in(e.Refs[0], n.Sales)
+	case eventRedemptionCreated, eventRedemptionUsed, eventRedemptionCancelled, eventRedemptionExpired:
+		return in(e.Refs[0], n.Redemptions)
+	case eventConfigurationApplied:
+		return in(e.Refs[0], n.Audit)
+	}
+	return in(e.Refs[0], n.Movements)
 }

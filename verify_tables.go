@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"math/bits"
 	"slices"
+	"unicode/utf8"
 
 	"sello/internal/blockset"
 )
@@ -175,4 +177,260 @@ func (v *verifier) stray(k []byte) { v.problem("entrada que no es de nada: %x", 
 // seller returns the hash of a sale and its customer's number.
 func (v *verifier) seller(seq, number uint64) uint64 {
 	return v.hashNumber(v.txn.scratchOrgKey('t').u64(seq), number)
+}
+
+// toIndex returns how many customers are in the search index; 0 if there is no index,
+// or that number cannot be right.
+func (v *verifier) toIndex() (uint64, error) {
+	n, err := v.txn.count()
+	if err != nil {
+		return 0, err
+	}
+	done, err := v.txn.search.indexed()
+	if err != nil || n.Customers < importIndexed && done == 0 {
+		return 0, err
+	}
+	if done > n.Customers || n.Customers-done >= importIndexed {
+		v.problem("búsqueda: hay %d clientes en el índice", done)
+		return 0, nil
+	}
+	return done, nil
+}
+
+// searchIndex looks up the entries that the index must have for each block.
+func (v *verifier) searchIndex() error {
+	if v.inIndex == 0 {
+		return nil
+	}
+	v.want[tableSearch].entries++ // the one that says how many customers are in the index
+	if !v.run.careful[tableSearch] {
+		return nil
+	}
+	v.want[tableSearch].sum += v.hash(orgKey('g', v.txn.org), numberValue(v.inIndex))
+	for from := uint64(1); from <= v.inIndex; {
+		block := from / gramBlock
+		var list []gramAt
+		for ; from <= v.inIndex && from/gramBlock == block; from++ {
+			c, err := v.txn.customers.at(from)
+			if err != nil {
+				return err
+			}
+			list = appendGrams(list, c.Number, c.searchTexts())
+		}
+		slices.SortFunc(list, compareGrams)
+		list = slices.Compact(list)
+		for len(list) > 0 {
+			g := list[0].gram
+			var at []occurrence
+			for ; len(list) > 0 && list[0].gram == g; list = list[1:] {
+				at = append(at, list[0].at)
+			}
+			what := subject{kind: fmt.Sprintf("búsqueda %q", g)}
+			if err := v.has(tableSearch, v.txn.search.gramKey(uint32(block), g.String()), encodeOccurrences(nil, at), what); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hashGram returns the hash of one occurrence of a gram in a block. The secret is
+// the verification's own.
+func hashGram(secret [2]uint64, block uint64, g gramAt) uint64 {
+	hi, lo := bits.Mul64(uint64(g.gram)^secret[0], (block<<32|uint64(g.at))^secret[1])
+	hi, lo = bits.Mul64(hi^secret[1], lo^secret[0])
+	return hi ^ lo
+}
+
+// expectGrams adds up where the grams of a customer's texts occur.
+func (v *verifier) expectGrams(c *customer) {
+	if c.Number == 0 || c.Number > v.inIndex || v.run.careful[tableSearch] {
+		return
+	}
+	s := &v.grams
+	s.list = appendGrams(s.list[:0], c.Number, c.searchTexts())
+	sum := &v.want[tableSearch].sum
+	chars := s.chars[:0] // a single character is at its text's place, so it counts once for each text
+	for _, g := range s.list {
+		if g.gram&(1<<42-1) != 0 {
+			*sum += hashGram(v.run.secret, c.Number/gramBlock, g)
+		} else if !slices.Contains(chars, g) {
+			chars = append(chars, g)
+			*sum += hashGram(v.run.secret, c.Number/gramBlock, g)
+		}
+	}
+	s.chars = chars
+}
+
+// addIndexed adds up what an entry of the index says. It reports whether the entry is
+// encoded as sello encodes it.
+func (v *verifier) addIndexed(e Entry) bool {
+	if len(e.Key) == 5 {
+		return true // how many customers are in the index, which toIndex has read
+	}
+	if len(e.Key) < 9 {
+		return false
+	}
+	g, ok := gramIn(e.Key[9:])
+	if !ok {
+		return false
+	}
+	s, block := &v.grams, uint64(uint32In(e.Key[5:]))
+	at, err := appendOccurrences(s.at[:0], e.Value)
+	if err != nil {
+		return false
+	}
+	s.at = at
+	if s.value = encodeOccurrences(s.value[:0], s.at); len(s.at) == 0 || !bytes.Equal(s.value, e.Value) {
+		return false
+	}
+	sum := &v.have[tableSearch].sum
+	for i, at := range s.at {
+		if i > 0 && at <= s.at[i-1] {
+			return false
+		}
+		*sum += hashGram(v.run.secret, block, gramAt{g, at})
+	}
+	return true
+}
+
+// gramIn reads a gram as String writes it.
+func gramIn(text []byte) (gram, bool) {
+	var runes [3]rune
+	n := 0
+	for rest := text; len(rest) > 0; n++ {
+		r, size := utf8.DecodeRune(rest)
+		if n == len(runes) || r == 0 {
+			return 0, false
+		}
+		runes[n], rest = r, rest[size:]
+	}
+	g := newGram(runes[0], runes[1], runes[2])
+	return g, n > 0 && string(g.appendTo(nil)) == string(text)
+}
+
+// A customer is checked together with its stubs (merges.go): a sale of one of them may
+// have returns by another, and a lot that one earned may be spent by another.
+
+// readMerges finds the stubs by the table of merges.
+func (v *verifier) readMerges() (*merges, error) {
+	m := &merges{stubs: map[id][]id{}, into: map[id]id{}}
+	for s, err := range stubEntries(v.txn.Tx, orgKey('J', v.txn.org)) {
+		if err != nil {
+			return nil, err
+		}
+		stub, err := v.txn.customers.byID(s.id)
+		if err != nil {
+			return nil, err
+		}
+		if stub == nil || stub.MergedInto == (id{}) {
+			v.problem("fusiones: %s no es un cliente que se fusionó", s.id)
+			continue
+		}
+		if _, twice := m.into[s.id]; !twice {
+			m.into[s.id] = stub.MergedInto
+			m.stubs[stub.MergedInto] = append(m.stubs[stub.MergedInto], s.id)
+		}
+	}
+	return m, nil
+}
+
+// stub checks what a merged customer still has of its own. The rest is checked with its
+// survivor.
+func (v *verifier) stub(c *customer) error {
+	what := subject{kind: "cliente", id: c.ID}
+	survivor, err := v.txn.customers.byID(c.MergedInto)
+	if err != nil {
+		return err
+	}
+	if survivor == nil || survivor.MergedInto != (id{}) {
+		v.problem("%v: se fusionó con %s, que no existe o también se fusionó", what, c.MergedInto)
+		return nil
+	}
+	if v.merges.into[c.ID] != survivor.ID {
+		v.problem("%v: falta en %s", what, tableMerges.inWords())
+	}
+	if !c.hidden() {
+		v.problem("%v: se fusionó y su estado es %s", what, c.Status)
+	}
+	equal(v, what, ": total gastado", c.TotalSpent, 0)
+	equal(v, what, ": compras", c.Purchases, 0)
+	equal(v, what, ": última compra", c.LastSaleAt, 0)
+	return v.has(tableMerges, v.txn.merges.stubKey(survivor.Number, c.Number), c.ID[:], what)
+}
+
+// family returns a customer and then its stubs.
+func (v *verifier) family(c *customer) ([]*customer, error) {
+	list := []*customer{c}
+	for _, cust := range v.merges.stubs[c.ID] {
+		stub, err := v.txn.customers.byID(cust)
+		if err != nil {
+			return nil, err
+		}
+		if stub == nil {
+			continue // told by readMerges
+		}
+		list = append(list, stub)
+	}
+	return list, nil
+}
+
+// takeOver plays the credit of a merge that moves a lot.
+func (r *replayer) takeOver(m *movement) {
+	u := m.Uses[0]
+	origin, ok := r.origin(u)
+	if !ok || len(m.Uses) > 1 || u.Amount != m.Amount || m.Expires != u.Expires || m.AvailFrom != 0 && m.AvailFrom != origin.AvailFrom {
+		r.v.problem("%v: %s mueve un lote que no existe", r.what, m.id())
+	}
+	left := m.Amount
+	if m.AvailFrom > 0 {
+		r.pending += m.Amount
+	} else {
+		left -= min(max(-r.balance, 0), m.Amount)
+		r.balance += m.Amount
+	}
+	r.keep(creditLot{lot{Seq: u.Seq, AvailFrom: m.AvailFrom, Expires: u.Expires, Left: left}, origin.sale})
+}
+
+// origin returns the lot that a movement names, as its credit made it, if a stub or the
+// customer itself has that credit.
+func (r *replayer) origin(u use) (creditLot, bool) {
+	if r.family == nil {
+		return creditLot{}, false
+	}
+	l, ok := r.family.lots[u.Seq]
+	return l, ok && l.Expires == u.Expires
+}
+
+// inherited returns the lot of a stub that a cancellation gives back to, empty if the
+// account does not have it: it was spent when the stub was merged. nil: there is none.
+func (r *replayer) inherited(u use) *creditLot {
+	l, ok := r.origin(u)
+	if !ok {
+		return nil
+	}
+	l.AvailFrom, l.Left = 0, 0
+	r.keep(l)
+	return r.lot(u.Seq)
+}
+
+// compareOpening compares the opening balance with the movement that gave it. A customer
+// without one has that of a stub.
+func (r *replayer) compareOpening(a *account) {
+	opening := r.opening
+	if f := r.family; f != nil {
+		stub := a.customer.MergedInto != (id{})
+		if stub && opening != 0 {
+			f.openings = append(f.openings, opening)
+		}
+		switch {
+		case stub:
+			opening = 0
+		case opening == 0 && slices.Contains(f.openings, a.Opening):
+			opening = a.Opening
+		case opening == 0 && len(f.openings) > 0:
+			opening = f.openings[0]
+		}
+	}
+	equal(r.v, r.what, ": saldo inicial", a.Opening, opening)
 }

@@ -12,7 +12,9 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,8 +23,8 @@ import (
 	"testing"
 )
 
-// Tests of the order of files in doc.go, of what internal/ may know, of how long files and
-// functions may be, of what a struct may embed, and of the files that give txn methods.
+// Tests of the rooms and the order of files in doc.go, of what internal/ may know, of how long
+// files and functions may be, of what a struct may embed, and of the files that give txn methods.
 //
 // testdata/house.txt lists the violations that are left, one arrow a line:
 // `a.go -> b.go: names`. The list may only shrink. A violation that is not listed
@@ -33,13 +35,16 @@ import (
 func TestHouseOrder(t *testing.T) {
 	skipRace(t)
 	t.Parallel()
-	order, rooms := houseFiles(t)
-	place := map[string]int{}
-	for i, unit := range order {
-		if _, twice := place[unit]; twice {
-			t.Errorf("doc.go lists %s twice", unit)
+	place, room := map[string]int{}, map[string]*houseRoom{}
+	var order []string
+	for _, r := range houseRooms(t) {
+		for _, unit := range r.files {
+			if _, twice := place[unit]; twice {
+				t.Errorf("doc.go lists %s twice", unit)
+			}
+			place[unit], room[unit] = len(order), r
+			order = append(order, unit)
 		}
-		place[unit] = i
 	}
 	arrows := houseArrows(t)
 	for unit := range arrows {
@@ -55,7 +60,7 @@ func TestHouseOrder(t *testing.T) {
 	var found []string
 	for from, to := range arrows {
 		for unit, names := range to {
-			if place[unit] > place[from] && (rooms[unit] == "" || rooms[unit] != rooms[from]) {
+			if place[unit] > place[from] && !(room[unit].domain && room[unit] == room[from]) {
 				for name := range names {
 					found = append(found, fmt.Sprintf("%s -> %s: %s", from, unit, name))
 				}
@@ -63,6 +68,80 @@ func TestHouseOrder(t *testing.T) {
 		}
 	}
 	compareHouse(t, found, func(line string) bool { return !strings.HasSuffix(line, bboltPath) })
+}
+
+// What the listing may hold at most, so that it can be read as a plan.
+const (
+	mostRoomFiles    = 20
+	mostProductFiles = 170
+	mostTestFiles    = 130
+	mostExceptions   = 15
+	leastFileLines   = 60
+)
+
+// shortFiles may be shorter: the variant of a file for a build tag, and the list of all pages.
+var shortFiles = []string{"pages.go", "store_postgres_without.go"}
+
+// TestHouseRooms fails where a file's name does not say its room, and where a room, the root or
+// the list of exceptions is too large, or a file too short to be one.
+func TestHouseRooms(t *testing.T) {
+	t.Parallel()
+	list := houseRooms(t)
+	roomsOf := func(file string) (in []*houseRoom) {
+		for _, r := range list {
+			if slices.ContainsFunc(r.names, func(name string) bool { return namedAs(name, file) }) {
+				in = append(in, r)
+			}
+		}
+		return in
+	}
+	for _, r := range list {
+		if len(r.files) > mostRoomFiles {
+			t.Errorf("%s has %d files; at most %d", r.title, len(r.files), mostRoomFiles)
+		}
+		for _, name := range r.names {
+			if !slices.ContainsFunc(r.files, func(file string) bool { return namedAs(name, file) }) {
+				t.Errorf("%s: no file is named %s", r.title, name)
+			}
+		}
+		for _, file := range r.files {
+			if in := roomsOf(file); len(in) != 1 || in[0] != r {
+				t.Errorf("%s stands in %q, and its name in %d rooms", file, r.title, len(in))
+			}
+		}
+	}
+	tests, product := 0, 0
+	_, files := houseSource(t)
+	for name := range files {
+		tested, isTest := strings.CutSuffix(strings.TrimSuffix(name, ".go"), "_test")
+		switch {
+		case isTest:
+			tests++
+			tested = strings.TrimSuffix(tested, "_linux") + ".go"
+			if !namedAs("whole_*.go", tested) && !namedAs("kit_*.go", tested) && len(roomsOf(tested)) == 0 {
+				t.Errorf("%s is named after no room, nor whole_ (of many rooms) or kit_ (what tests use)", name)
+			}
+		default:
+			product++
+		}
+	}
+	if product > mostProductFiles || tests > mostTestFiles {
+		t.Errorf("%d files of the product and %d of tests; at most %d and %d", product, tests, mostProductFiles, mostTestFiles)
+	}
+	raw, err := os.ReadFile("testdata/house.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(regexp.MustCompile("(?m)^[^#\n]").FindAll(raw, -1)); n > mostExceptions {
+		t.Errorf("%d exceptions in testdata/house.txt; at most %d", n, mostExceptions)
+	}
+}
+
+// namedAs reports whether a file has the name of a room's title: x.go is itself, and x_*.go are
+// x.go and all that begin with x_.
+func namedAs(name, file string) bool {
+	prefix, many := strings.CutSuffix(name, "_*.go")
+	return file == name || many && (file == prefix+".go" || strings.HasPrefix(file, prefix+"_"))
 }
 
 // TestHouseLibraries fails where a file under internal/ has a word of the product,
@@ -117,7 +196,8 @@ const (
 )
 
 // TestHouseSizes fails where a file of the product or of a library, or a function
-// in one, is too long to be read in one go. Tests may be longer.
+// in one, is too long to be read in one go, or a file of the product too short to be one.
+// Tests may be longer.
 func TestHouseSizes(t *testing.T) {
 	skipRace(t)
 	t.Parallel()
@@ -143,6 +223,8 @@ func TestHouseSizes(t *testing.T) {
 		}
 		if lines := fset.File(file.FileStart).LineCount(); lines > mostFileLines {
 			t.Errorf("%s has %d lines; at most %d", path, lines, mostFileLines)
+		} else if lines < leastFileLines && filepath.Dir(path) == "." && !slices.Contains(shortFiles, path) {
+			t.Errorf("%s has %d lines: let it join its neighbour; at least %d", path, lines, leastFileLines)
 		}
 		for _, d := range file.Decls {
 			f, ok := d.(*ast.FuncDecl)
@@ -295,33 +377,44 @@ func compareHouse(t *testing.T, found []string, kind func(line string) bool) {
 	}
 }
 
-// houseFiles returns the files that doc.go lists, from the bottom to the top, and the rooms
-// of those of the domain: the lines that stand over them, like "Points:".
-func houseFiles(t *testing.T) (order []string, rooms map[string]string) {
+// A houseRoom is a section of doc.go's list: its title, the names of its files that the title
+// ends in, and the files that it lists.
+type houseRoom struct {
+	title  string
+	names  []string
+	files  []string
+	domain bool
+}
+
+// The domain's first and last room.
+const (
+	domainFirst = "Transactions"
+	domainLast  = "Operations across rooms"
+)
+
+// houseRooms returns the rooms that doc.go lists, from the bottom to the top.
+func houseRooms(t *testing.T) (list []*houseRoom) {
+	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments|parser.PackageClauseOnly)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rooms = map[string]string{}
-	heading, room := "", ""
+	domain := false
 	for line := range strings.Lines(file.Doc.Text()) {
-		if text, ok := strings.CutPrefix(line, "# "); ok {
-			heading, room = strings.TrimSpace(text), ""
-		} else if heading == "The domain" && strings.HasSuffix(line, ":\n") {
-			room = line
+		if m := houseTitle.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			domain = domain || m[1] == domainFirst
+			list = append(list, &houseRoom{title: m[1], names: strings.Split(m[2], ", "), domain: domain})
+			domain = domain && m[1] != domainLast
 		}
-		if m := houseLine.FindStringSubmatch(line); m != nil {
-			unit := houseUnit(m[1])
-			order = append(order, unit)
-			if rooms[unit] = room; room == "" && heading == "The domain" {
-				t.Errorf("doc.go: %s is in no room", unit)
-			}
+		if m := houseLine.FindStringSubmatch(line); m != nil && len(list) > 0 {
+			last := list[len(list)-1]
+			last.files = append(last.files, m[1])
 		}
 	}
-	if rooms["points.go"] == "" {
-		t.Fatal("doc.go lists no rooms")
+	if len(list) < 10 || domain {
+		t.Fatalf("doc.go lists %d rooms, and the domain ends: %t", len(list), !domain)
 	}
-	return order, rooms
+	return list
 }
 
 // houseSource returns the files of the package, parsed once for all tests of the house, which
@@ -351,7 +444,10 @@ var parsedHouse = sync.OnceValues(func() (*houseCode, error) {
 	return code, err
 })
 
-var houseLine = regexp.MustCompile(`^\t(\w+\.go)\s`)
+var (
+	houseTitle = regexp.MustCompile(`^# (.+): (\w+(?:_\*)?\.go(?:, \w+(?:_\*)?\.go)*)$`)
+	houseLine  = regexp.MustCompile(`^\t(\w+\.go)\s`)
+)
 
 // houseUnit returns the name under which a file counts. The variants of a file for build tags
 // count as one file.
@@ -478,3 +574,200 @@ func houseName(o types.Object) string {
 type noImporter struct{}
 
 func (noImporter) Import(string) (*types.Package, error) { return nil, errors.New("not loaded") }
+
+// A recipe is one of CONTRIBUTING.md: how to make one more of some rows.
+type recipe struct {
+	title string
+	rows  [][]string // in the order of the source; each in all its spellings
+	whole bool       // every file with the model is named; else only those with most rows
+}
+
+// TestRecipes looks for the rows in all files. Each new row needs the files that have the
+// last one and more than three fifths of all: the recipe names them; globs count for
+// testdata only. Each file that it names has the model, the row that follows "As".
+func TestRecipes(t *testing.T) {
+	skipRace(t)
+	t.Parallel()
+	texts := recipeTexts(t)
+	source := ""
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+			source += texts[name]
+		}
+	}
+	columns := `{"` + strings.Join(exportColumns[importCustomers], `" "`) + `"}`
+	written := section(readText(t, "CONTRIBUTING.md"), "Recipes")
+	for _, r := range []struct {
+		title, source, row string
+		spelled            func(name string) []string // how else; nil: not
+		whole              bool
+	}{
+		{"A field of a customer", columns, `"(\w+)"`, func(s string) []string { return []string{title(s)} }, true},
+		{"A route", texts["api.go"], `(?m)^\t\t\{"\w+ /api/v1(/[^"]+)", "[^"]+", (\w+)\}`, nil, false},
+		{"A page of the panel", texts["pages.go"], `(\w+Area)\(\),`, func(s string) []string {
+			s = strings.ToLower(strings.TrimSuffix(s, "Area"))
+			return []string{"pages_" + s, "panel/" + s}
+		}, true},
+		{"A table of the store", texts["model.go"], `(?m)^\t(table\w+): +\{"[^"]*", "([^"]*)"`, nil, false},
+		{"A flag", source, `c\.set\.\w+\((?:&[\w.]+, )?("[\w-]+")`, func(s string) []string {
+			s = strings.Trim(s, `"`)
+			if first, rest, two := strings.Cut(s, "-"); two {
+				return []string{"-" + s, first + title(rest)} // the field of invocation
+			}
+			return []string{"-" + s}
+		}, false},
+		{"An event", texts["events.go"], `(?m)^\t(event\w+): +\{"([\w.]+)"`, nil, false},
+		{"An audit action", texts["audit.go"], `(?m)^\t(audit\w+) += "(\w+\.\w+)"`, nil, false},
+		{"An error code", texts["errors.go"], `(?m)^\t(code\w+) += newCode\("(\w+)"`, nil, false},
+	} {
+		var rows [][]string
+		for _, m := range regexp.MustCompile(r.row).FindAllStringSubmatch(r.source, -1) {
+			if rows = append(rows, m[1:]); r.spelled != nil {
+				rows[len(rows)-1] = append(m[1:], r.spelled(m[1])...)
+			}
+		}
+		_, text, _ := strings.Cut(written, "\n### "+r.title+"\n")
+		text, _, _ = strings.Cut(text, "\n### ")
+		(&recipe{r.title, rows, r.whole}).check(t, text, texts)
+	}
+}
+
+func title(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
+
+// check compares a recipe's text with the files.
+func (r *recipe) check(t *testing.T, text string, texts map[string]string) {
+	t.Helper()
+	var named []string // paths and globs
+	modelled := ""
+	for _, m := range inBackticks.FindAllStringSubmatch(text, -1) {
+		switch word := m[1]; {
+		case modelled == "":
+			modelled = word
+		case strings.HasPrefix(word, "Test"):
+			r.checkTest(t, word, texts)
+		case strings.ContainsAny(word, "/*") || slices.Contains([]string{".go", ".md", ".json"}, path.Ext(word)):
+			named = append(named, word)
+		}
+	}
+	has := func(row []string, name string) bool {
+		return slices.ContainsFunc(row, func(s string) bool { return strings.Contains(name, s) || strings.Contains(texts[name], s) })
+	}
+	at := slices.IndexFunc(r.rows, func(row []string) bool { return slices.Contains(row, modelled) })
+	if at < 0 || len(r.rows) < 5 {
+		t.Fatalf("%s: no model %q among %d rows", r.title, modelled, len(r.rows))
+	}
+	model, last := r.rows[at], r.rows[len(r.rows)-1]
+	used := map[string]bool{}
+	for name := range texts {
+		isNamed := false
+		for _, pattern := range named {
+			if match, err := path.Match(pattern, name); match || err != nil {
+				isNamed = isNamed || pattern == name || strings.HasPrefix(name, "testdata/")
+				used[pattern] = used[pattern] || has(model, name)
+			}
+		}
+		if isNamed || !has(model, name) && !has(last, name) {
+			continue
+		}
+		most := 0
+		for _, row := range r.rows {
+			if has(row, name) {
+				most++
+			}
+		}
+		if r.whole && has(model, name) || has(last, name) && most*5 > len(r.rows)*3 {
+			t.Errorf("%s: %s has to be named: it has %d of %d, and %v or %v", r.title, name, most, len(r.rows), model, last)
+		}
+	}
+	for _, pattern := range named {
+		if !used[pattern] {
+			t.Errorf("%s: %s is named and has no %v", r.title, pattern, model)
+		}
+	}
+}
+
+// checkTest checks that there is a test of a name, or with a beginning such as TestOpenAPI*.
+func (r *recipe) checkTest(t *testing.T, name string, texts map[string]string) {
+	t.Helper()
+	start := "\nfunc " + strings.TrimSuffix(name, "*")
+	if !strings.HasSuffix(name, "*") {
+		start += "("
+	}
+	for file, text := range texts {
+		if strings.HasSuffix(file, "_test.go") && strings.Contains(text, start) {
+			return
+		}
+	}
+	t.Errorf("%s: no test is called %s", r.title, name)
+}
+
+var inBackticks = regexp.MustCompile("`([^`\\s]+)`")
+
+// recipeTexts are the files in which rows are looked for.
+func recipeTexts(t *testing.T) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	for _, pattern := range []string{
+		"*.go", "*.json", "README.md", "SECURITY.md", "docs/*.md", "docs/*/*", "panel/*", "testdata/*.txt",
+		"testdata/golden/*", "testdata/hostile/*", "testdata/import/*", "testdata/panel/*", "testdata/world/*",
+	} {
+		names, err := filepath.Glob(filepath.FromSlash(pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			raw, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[filepath.ToSlash(name)] = string(raw)
+		}
+	}
+	return texts
+}
+
+// TestRooms holds rooms.go to its rooms. Each must know its transaction, and for what each
+// keeps it must be decided here whether it is written at the end: then held has a copy of it,
+// since a row of an import that is dropped must take its part back.
+func TestRooms(t *testing.T) {
+	t.Parallel()
+	written := map[string]bool{
+		"points.risen": true, "stats.tallies": true, "saleLog.logged": true, "feed.pending": true,
+		"replays.filter": false, "replays.slices": false, "replays.known": false,
+		"seals.shown": false, "seals.backing": false, "seals.last": false,
+		"sales.versions": false,
+		"merges.found":   false, "merges.answer": false, "merges.byContact": false,
+		"recount.done": false, // eachRow clears it
+	}
+	copied := map[reflect.Type]bool{}
+	for f := range reflect.TypeFor[held]().Fields() {
+		copied[f.Type] = true
+	}
+	own := bareTestTxn(nil, 1)
+	for room, v := range reflect.ValueOf(own.rooms).Fields() {
+		if room.Name == "giver" { // another room, by what it does
+			if v.Elem().Pointer() != reflect.ValueOf(&own.rewards).Pointer() {
+				t.Error("bindRooms forgets giver")
+			}
+			continue
+		}
+		for f, value := range v.Fields() {
+			name := room.Name + "." + f.Name
+			held, known := written[name]
+			switch {
+			case f.Name == "t":
+				if value.Pointer() != reflect.ValueOf(own).Pointer() {
+					t.Errorf("%s: bindRooms forgets it", room.Name)
+				}
+			case !known:
+				t.Errorf("%s: is it written at the end? Then saveRooms writes it, and held has a copy", name)
+			case held && !copied[f.Type]:
+				t.Errorf("%s: held has no copy", name)
+			}
+			delete(written, name)
+		}
+	}
+	for name := range written {
+		t.Errorf("%s is no more", name)
+	}
+}
