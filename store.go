@@ -12,6 +12,9 @@ import (
 	"sello/internal/ordered"
 )
 
+// The seam between the domain and what stores its data: the contract of every backend, what only
+// some backends can do, and how long work yields to short work (pacer).
+
 // A Store is an ordered map from byte keys to byte values with transactions.
 // It knows no business rule; everything sello keeps is drawn as keys in model.go.
 //
@@ -31,7 +34,7 @@ import (
 //     than its caller's. It touches nothing but its Tx and returns its result
 //     through the helper updateStore, never by assigning to captured variables.
 //     Times and ids are made beforehand and passed in. A View function may run
-//     more than once, too; one that must not is for onceView.
+//     more than once, too; a function that must not is for onceView.
 //   - ctx ends the wait for a turn, not a transaction that has begun.
 //   - View and Update must not be called from inside one another.
 type Store interface {
@@ -156,7 +159,7 @@ var (
 	errCorrupt error = damagedError("store: damaged value")
 )
 
-// A damagedError reports that stored bytes are not those that were written. It comes
+// A damagedError reports that stored bytes are not the bytes that were written. It comes
 // from the store or from decoding a record. The store puts its file's name before it.
 type damagedError string
 
@@ -199,7 +202,7 @@ type sharedStore interface {
 	Store
 
 	// onOthers has others called when another process has committed in a part (model_ledger.go):
-	// before a View or Update of this one sees that. settings says whether keys were written that
+	// before a View or Update here sees the commit. settings says whether it wrote keys that
 	// databaseOptions.setting names: that is told of part 0, too. Of a part that nothing was read from
 	// yet, nothing else is told. onOthers is called before the first View or Update.
 	onOthers(others func(part int32, settings bool))

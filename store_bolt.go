@@ -10,7 +10,7 @@ import (
 )
 
 // A boltStore is a Store in one bbolt file with a journal: a disk.File behind a
-// write queue. It returns the file's errors as those of Store.
+// write queue. It returns the file's errors as errors of Store.
 type boltStore struct {
 	file   *disk.File
 	queue  *writeQueue
@@ -18,7 +18,7 @@ type boltStore struct {
 }
 
 // openBolt opens the store in the file at path and creates the file if there is
-// none. Its errors are those of disk.Open, as seamError returns them.
+// none. It returns the errors of disk.Open through seamError.
 func openBolt(path string, opts disk.Options) (*boltStore, error) {
 	file, err := disk.Open(path, opts)
 	if err != nil {

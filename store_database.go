@@ -15,7 +15,8 @@ import (
 	"sello/internal/disk"
 )
 
-// What -db says if it names a database, and what a command asks of the backend for it.
+// -db names a file or a database. This file tells them apart, keeps addresses, which may hold a
+// password, out of errors, and says how a database is opened and what can be wrong with it.
 
 // databaseOptions say how openPostgres opens a database.
 type databaseOptions struct {
@@ -110,10 +111,10 @@ func shownWord(word string) string {
 
 // databaseName returns what may be shown of a database's address: hosts, ports and the
 // name of the database, without user, password and parameters. ok is false if the address
-// cannot be read for certain. So is one with @ after the hosts, or twice before: where a password has / or ?
-// unescaped, its beginning stands where a port does; where it has @, its end is taken for a host. And so
-// is one with parameters that no ? is before, or with a host of digits alone, which some systems take for a number
-// of four bytes.
+// cannot be read for certain. That is so with an @ after the hosts, or two before: if a password has an
+// unescaped / or ?, its beginning stands where a port does; if it has an @, its end is taken for a host.
+// It is also so with parameters that follow no ?, and with a host of digits alone, which some systems
+// take for a number of four bytes.
 func databaseName(address string) (name string, ok bool) {
 	u, err := url.Parse(address)
 	if err != nil || strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") || strings.Count(address, "@") > 1 ||
@@ -123,8 +124,9 @@ func databaseName(address string) (name string, ok bool) {
 	return "postgres://" + u.Host + u.EscapedPath(), true
 }
 
-// hasPassword reports whether the address of a database has one. Where that has @, and no host is after it,
-// its end stands where the host does: until a machine of that name is known, the host is not shown.
+// hasPassword reports whether the address of a database has a password. If the password has an @ and no
+// host follows, its end stands where the host does: until a machine of that name is known, the host is
+// not shown.
 func hasPassword(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.User == nil {

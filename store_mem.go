@@ -13,9 +13,9 @@ import (
 	"sello/internal/ordered"
 )
 
-// A memStore is a Store in memory, for millions of keys: what a sandbox without a file has, and
+// A memStore is a Store in memory, for millions of keys: sandboxes without a file use it, and
 // tests. It keeps nothing after Close. Its entries lie in pages that never change: a commit makes
-// anew those that it changes, and the list of pages.
+// new pages for what it changes, and a new list of pages.
 type memStore struct {
 	queue *writeQueue
 	state atomic.Pointer[memPages] // the last committed one
@@ -64,7 +64,7 @@ func (s *memStore) begin(batch) (batch, error) {
 	return memBatch{*s.state.Load(), s}, nil
 }
 
-// memPages are one committed state: its entries in order, in pages of which none is empty.
+// memPages are one committed state: its entries in order, in pages that are not empty.
 type memPages []memTx
 
 // pageSize is how many entries a page has at most once it is written; half of that in a new one.

@@ -42,8 +42,8 @@ func (o *overlay) Put(key, value []byte) error {
 	return o.write(key, o.keepValue(value))
 }
 
-// Keys and values are kept together in chunks of these sizes, in bytes: those of an add fit
-// into one or two.
+// Keys and values are kept together in chunks of these sizes, in bytes: the keys and values of an
+// add fit into one or two chunks.
 const (
 	nameChunk  = 512
 	valueChunk = 1024
@@ -92,7 +92,7 @@ func (o *overlay) write(key, value []byte) error {
 	return nil
 }
 
-// Scan merges the overlay's own entries into those of its base.
+// Scan merges the overlay's own entries into its base's.
 func (o *overlay) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 	lo, hi = ordered.CloneRange(lo, hi)
 	return func(yield func(Entry, error) bool) {

@@ -280,7 +280,7 @@ func turnError(err error) error {
 	return databaseError(err)
 }
 
-// databaseFaults are the failures of postgres.Open as those of the seam.
+// databaseFaults translate the failures of postgres.Open to errors of the seam.
 var databaseFaults = []struct{ from, to error }{
 	{postgres.ErrDSN, errDatabaseAddress},
 	{postgres.ErrNoTLS, errDatabaseNoTLS},

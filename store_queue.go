@@ -15,6 +15,9 @@ import (
 	"sello/internal/ordered"
 )
 
+// Group commit: updates wait in a queue, one writer runs them in turn, and all that came while one
+// group was committed are the next group.
+
 // Bounds of a writeQueue. A batch ends at maxBatchCalls or maxBatchBytes; its last
 // function may write past maxBatchBytes.
 const (
@@ -51,7 +54,7 @@ var errTurnLost = errors.New("store: others have written")
 // come: a group is what arrived while the one before it was committed.
 //
 // Where other processes write to the same store, a group may lose its turn to one of theirs.
-// Then its functions run again, and so do those of the group filled meanwhile.
+// Then its functions run again, and so do the functions of the group filled meanwhile.
 //
 // A function that fails or panics does not affect the others. It is answered
 // after the commit like them: it may have failed because of what they wrote.
@@ -61,9 +64,9 @@ var errTurnLost = errors.New("store: others have written")
 // After a backend error that leaves the outcome unknown the queue is broken: it
 // answers every update with errUnavailable and sends the error on failed.
 type writeQueue struct {
-	// begin is called by the writer only. The batch will be stored after the other one, which is
-	// being stored; nil: there is none. errTurnLost says that others have written since that one
-	// began: no batch can begin before its outcome is known.
+	// begin is called by the writer only. The batch will be stored after the batch after, which is
+	// being stored; nil: none is. errTurnLost says that others have written since after began: no
+	// batch can begin before its outcome is known.
 	begin func(after batch) (batch, error)
 
 	mu      sync.RWMutex // read-locked to send on waiting, locked to close it
@@ -75,7 +78,7 @@ type writeQueue struct {
 	// The writer's own.
 	open    *group        // being filled; nil: none
 	storing *group        // with the storer; nil: none
-	again   []*queuedCall // have lost their turn, and run before those that wait
+	again   []*queuedCall // have lost their turn, and run before the calls that wait
 	closing bool          // waiting is closed and empty
 
 	groups   chan *group // to the storer
