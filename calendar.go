@@ -6,6 +6,8 @@ import (
 	"time"
 )
 
+// Days in a time zone, and moments as clients write them.
+
 // A day is a date by an organization's calendar, counted from 1 January 1970.
 type day int32
 

@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// Moments in milliseconds, and ids. A transaction takes both from its mint, so that it writes the
+// same when it runs again. First, what is done at intervals.
+
 // every calls do after each interval, until ctx ends.
 func every(ctx context.Context, interval time.Duration, do func()) {
 	tick := time.NewTicker(interval)
@@ -224,7 +227,7 @@ type seed [32]byte
 func newMint(now instant, s seed) *mint { return &mint{now: now, seed: s} }
 
 // id returns a new UUIDv7 (RFC 9562 §5.7): 48 bits of milliseconds, 74 random.
-// The first 26 of these count up from those of the operation's first id (§6.2,
+// The first 26 of the 74 count up from their value in the operation's first id (§6.2,
 // method 1), so that ids made together, as by an import, lie together in order.
 func (m *mint) id() id {
 	var u id

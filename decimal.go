@@ -186,7 +186,7 @@ func (d *decimal) UnmarshalJSON(b []byte) error {
 func (d decimal) rat() *big.Rat { return big.NewRat(int64(d), decimalOne) }
 
 // A rounding says to which of its neighbours a number between two decimals is
-// rounded. The words are those of the configuration (contract §9).
+// rounded, in the words of the configuration (contract §9).
 type rounding string
 
 const (

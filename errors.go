@@ -256,8 +256,8 @@ func operatorErrorf(field, format string, args ...any) error {
 }
 
 // A peopleError says why something about users, their roles, passwords or sessions is
-// refused. No answer of the API tells of these, so it has no errorCode. Its name finds its
-// text in another language than Spanish.
+// refused. No answer of the API has such an error, so it has no errorCode. Its name finds its
+// text in other languages than Spanish.
 type peopleError struct {
 	name  string
 	field string // the input field at fault, or ""
