@@ -310,7 +310,7 @@ func parseQuery(raw string) (query, error) {
 	return query{input{new(fault), sent{object: params}}}, nil
 }
 
-// parseURLEncoded splits application/x-www-form-urlencoded into its pairs, of which two may
+// parseURLEncoded splits application/x-www-form-urlencoded into its pairs. Two pairs may
 // have one name. ok is false for a bad escape and for text that is not UTF-8.
 func parseURLEncoded(raw string) (pairs object, ok bool) {
 	for part := range strings.SplitSeq(raw, "&") {

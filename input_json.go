@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// This file parses request bodies, strictly. Handlers read the result field by field
-// (input_fields.go).
+// The strict parser of request bodies; handlers read its result field by field (input_fields.go).
+// At the end, how answers become JSON, the most frequent ones without reflection.
 
 // An object is the members of one JSON object, or the parameters of a query, in the
 // order they came and without duplicates. Names are unescaped. A value of a JSON object
@@ -155,8 +155,8 @@ func validLength(s string) int {
 }
 
 // cutMembers reads the object or array that s begins with and leaves its members on the
-// stack. Elements of an array are members without a name. Those of inner arrays are not
-// kept.
+// stack. Elements of an array are members without a name. Elements of inner arrays
+// are not kept.
 func (p *splitter) cutMembers(s string, depth int) (rest string, ok bool) {
 	if depth > maxDepth {
 		return p.fail(reasonSyntax, s)
