@@ -296,7 +296,7 @@ func listField[T any](c *coder, list *[]T, each func(*T, *coder)) {
 
 // optional reports whether the record has a field that it may lack. Such fields follow the
 // others, each after its tag, in the order of their tags; a field that is absent is zero. So
-// one can be added, and records that lack it stay as they are.
+// a field can be added, and records without it stay as they are.
 func (c *coder) optional(tag byte, present bool) bool {
 	if !c.reading {
 		if present {

@@ -114,7 +114,7 @@ const (
 	dense                     // grows only at the end of each organization's part, or nearly so
 	setting                   // all tables of its letter are settings, which engine_cache.go keeps between requests
 
-	// How a verification compares the entries with those that there should be (verify_gather.go).
+	// How a verification compares the entries with the expected ones (verify_gather.go).
 	byContent // by a sum over what the entries say: one entry may come from several records
 	byEntry   // each entry is looked up: there are few
 	byCount   // by the number of the entries, which are primary or compared where they are read
@@ -152,7 +152,7 @@ var tables = [manyTables]struct {
 	tableBases:                 {"c org cust 5 prog day", "day of a rolling tier window", "días de niveles", 0},                                        // earned, spent and purchases while a rolling window holds it, where the account has many
 	tableRuleUses:              {"c org cust 6 prog day rule", "use of a rule", "usos de reglas", 0},                                                   // how often a customer used it on a recent day
 	tableRewardUses:            {"c org cust 7 reward", "customer's redemptions of a reward", "canjes de clientes por recompensa", untold | byContent}, // cancelled ones not counted
-	tableHoldsOf:               {"c org cust 8 hold", "customer's holds", "retenciones de clientes", 0},                                                // empty; also of those that have ended
+	tableHoldsOf:               {"c org cust 8 hold", "customer's holds", "retenciones de clientes", 0},                                                // empty; also of holds that have ended
 	tableIdentities:            {"p kind value 0 org", "identity", "identidades", shared | byContent},                                                  // cust, person id; kind is 'e' e-mail, 'p' phone
 	tableMovements:             {"m org seq", "movement", "movimientos", primary | dense | byCount},
 	tableDue:                   {"d due org cust prog", "due account", "cambios por venir", shared | byContent},                          // empty; the account changes by itself at due
@@ -171,7 +171,7 @@ var tables = [manyTables]struct {
 	tableRecounts:              {"q org", "next customer to recount", "recuentos", primary},                                                 // by number (sweep_recount.go)
 	tableAudit:                 {"A org seq", "audit log", "auditoría", primary | dense | byCount},                                          // who changed what (audit.go)
 	tableAuditIndex:            {"B org field hash(16) block", "index of the audit log", "índice de la auditoría", scanned | byContent},     // which of the block's entries have the value in the field
-	tableEvents:                {"F org seq", "events", "eventos", primary | dense | byCount},                                               // those of a transaction, by the first (events.go)
+	tableEvents:                {"F org seq", "events", "eventos", primary | dense | byCount},                                               // events of a transaction, by the first (events.go)
 	tableDueVouchers:           {"W due org seq", "due voucher", "vales por vencer", shared | byContent},                                    // empty; the Issued one expires by itself at due
 	tableWebhooks:              {"H org hook", "webhook", "webhooks", primary | byCount},                                                    // how far its receiver has come, and its secrets (events_receivers.go)
 	tableCounters:              {"n org", "counters", "contadores", 0},                                                                      // the last of each sequence; the latest moment written, which is primary
@@ -558,7 +558,7 @@ func organizationNumber(tx Tx, slug string) (uint32, error) {
 // ones will point to.
 type chain struct {
 	N    uint64   // how many records there are
-	Path []uint64 // where record N is, then those of N with its set bits cleared one by one, lowest first; never changed in place
+	Path []uint64 // where record N is, then record N with its set bits cleared one by one, lowest first; never changed in place
 }
 
 // A link is the part of a chain that one of its records holds. Zero means no record.
@@ -572,7 +572,7 @@ func (c *chain) last() uint64 {
 	return c.Path[0]
 }
 
-// chainFrom yields the record at seq and those before it in its chain, newest first. No record
+// chainFrom yields the record at seq and its predecessors in the chain, newest first. No record
 // is at 0. A loop may change what it is given.
 func chainFrom[T any](seq uint64, at func(seq uint64) (T, error), previous func(T) uint64) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {

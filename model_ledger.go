@@ -9,12 +9,15 @@ import (
 	"sello/internal/blockset"
 )
 
-// A database orders commits by part (postgres/doc.go): those of different parts do not wait for
+// Three things that several tables share: the parts by which a database orders commits, the hash
+// chain of the ledger, and sets of numbers.
+
+// A database orders commits by part (postgres/doc.go): commits of different parts do not wait for
 // each other, and different servers can make them at once. A key's part is
 //
-//	n > 0   that of organization n, if the key has one
-//	n < 0   that of a group of contacts, for identities, which all organizations share
-//	0       the common one, for what is left: API keys, users, sessions
+//	n > 0   the part of organization n, if the key has an organization
+//	n < 0   the part of a group of contacts, for identities, which all organizations share
+//	0       the common part, for the rest: API keys, users, sessions
 //
 // What a server keeps of an organization's settings between requests is right for as long as the
 // organization's part has not moved. So who changes an API key also uses something of its
@@ -106,11 +109,11 @@ var configurationPrefix = tableConfigurations.fixed()
 //
 // A writer of the file can hash anew too, or put back an earlier file. A digest of
 // an organization's ledger, kept elsewhere, reveals that: it is made of the hashes
-// of all movements in the order of seq, each hashed with the digest of those before.
+// of all movements in the order of seq, each hashed with the digest before it.
 type ledgerHash [sha256.Size]byte
 
 // hashMovement is the hash of a movement, from its place and its record. Entries of the
-// audit log have theirs in the same way.
+// audit log are hashed in the same way.
 func hashMovement(before ledgerHash, org uint32, seq uint64, record []byte) ledgerHash {
 	var space [512]byte
 	b := key(append(space[:0], before[:]...)).u32(org).u64(seq)
