@@ -16,6 +16,9 @@ import (
 	"sello/internal/wallclock"
 )
 
+// A transaction of the domain (txn): one organization at one moment, run by an engine on its store.
+// At the end, who made a record (creator), and the configurations that were applied (configVersion).
+
 // sizes says how many entries of an account lie together, and how many
 // records a merge takes.
 type sizes struct {
@@ -51,7 +54,7 @@ type engine struct {
 	noBirthdayUntil atomic.Pointer[noBirthdaySpan] // until when no birthday is due; nil: not known
 	log             *slog.Logger
 
-	imports imports // those under way; the sweep waits for them
+	imports imports // under way; the sweep waits for them
 
 	handouts chan struct{} // has one if giveHandouts is to begin soon
 
@@ -66,7 +69,7 @@ type engine struct {
 // asks for is written.
 type wallClock = wallclock.Clock[instant]
 
-// programDate is the program's own date: that of the oldest Go that builds it,
+// programDate is the program's own date: the date of the oldest Go that builds it,
 // 2026-02-10. No right clock is before it.
 const programDate instant = 1_770_681_600_000
 
@@ -260,7 +263,7 @@ func (e *engine) config(v version, tx Tx, org uint32) (*config, error) {
 const manyHeld = 64
 
 // eachRow runs one for each of n rows in turn, each on an overlay of its own: what a row
-// wrote is dropped unless it is to be kept. A row sees those kept before it.
+// wrote is dropped unless one returns keep. A row sees the kept rows before it.
 func (t *txn) eachRow(n int, one func(i int) (keep bool, err error)) error {
 	batch, now, by, wrote := t.Tx, t.now, t.by, t.wrote
 	var before held

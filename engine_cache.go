@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// What the requests of one process share: settings that are kept decoded, waiters for events, and
+// leases, by which one of several servers does what only one may do at a time.
+
 // Settings are API keys and configurations. Every request needs some, and they
 // change only now and then, so they are kept decoded until an update touches any:
 // a request then reads nothing to know that they are current. One process has a
@@ -85,9 +88,9 @@ func (s *watchedStore) catchUp(ctx context.Context, parts ...int32) (context.Con
 }
 
 // mostApart is how far the store's clock and the machine's may be apart before the log says so. Servers
-// that are further apart than that disagree about what has just expired, and on which day something
-// happened. Up to wallclock.Slack that refuses nothing (contract §11), so that it takes no server away either:
-// of those that agree with each other and not with the database, none would be left.
+// whose clocks are further apart disagree about what has just expired, and on which day something
+// happened. Up to wallclock.Slack nothing is refused for it (contract §11), and no server is taken away:
+// of servers that agree with each other and not with the database, none would be left.
 const mostApart = time.Second
 
 // keepUpTime is how long the store may take to answer keepUp. A busy one takes a second.
@@ -225,7 +228,7 @@ type watchedUpdate struct {
 	touched atomic.Bool // whether a run of fn wrote settings
 	others  uint64      // keys.others of the store when its last run began
 	wrote   bool        // whether one wrote anything
-	told    []uint32    // organizations of which a run wrote events
+	told    []uint32    // organizations whose events a run wrote
 	room    [1]uint32   // backs told while it is short
 }
 
@@ -393,9 +396,9 @@ func (w *eventWaiters) wake(orgs []uint32) {
 }
 
 // Of several servers on one database, one does what all could do: the sweep, and the deliveries of
-// each webhook. It has the lease of a name. Two may think so at once, as when one of them slept
-// longer than a lease lasts. So what is done under a lease looks in its transaction at what it
-// acts upon, and is right whoever does it.
+// each webhook. That server has the lease of the task's name. Two servers may think that they have
+// it, as when one of them slept longer than a lease lasts. So a task under a lease looks in its
+// transaction at what it acts upon, and is right whoever does it.
 
 // A server has a lease of its own from its start to its last write.
 const serverLeases = "server/" // and its machine and address
@@ -422,9 +425,9 @@ type lease struct {
 	taken time.Time // when it was asked for and got; zero: it is not this process's
 }
 
-// held reports whether this process has the lease. It takes one that nobody has, and makes one
-// that was taken leaseRenewal ago last longer. If the store does not say, it has none: what it
-// did could not be stored either.
+// held reports whether this process has the lease. It takes a lease that nobody has, and makes a
+// lease that was taken leaseRenewal ago last longer. If the store does not answer, the process does
+// not have the lease: what it did could not be stored either.
 func (l *lease) held(ctx context.Context) bool {
 	if l.store.shared == nil {
 		return true

@@ -33,7 +33,7 @@ type config struct {
 	Recount     bool   `json:"recount,omitempty"` // customers are being recounted (sweep_recount.go)
 
 	zone  *time.Location
-	all   []*program // those with join: All
+	all   []*program // the programs with join: All
 	alone bool       // there is no other organization
 }
 
@@ -64,7 +64,7 @@ type organization struct {
 		CashierReturns bool   `json:"cashierReturns,omitempty"` // cashiers may return their own sales of the day
 		SecondFactor   []role `json:"secondFactor,omitempty"`   // roles that need one
 
-		Notices *noticesDoc `json:"notices,omitempty"` // texts that are sent by hand (engine_config.go)
+		Notices *noticesDoc `json:"notices,omitempty"` // texts that are sent by hand
 	} `json:"settings"`
 }
 
@@ -197,8 +197,8 @@ func (c *currencyName) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*both)(c))
 }
 
-// Whose points a program holds: those of customers who were enrolled in it as the default
-// one, or those of all customers.
+// Whose points a program holds: only of the customers who were enrolled in it while it was the
+// default program, or of all customers.
 const (
 	joinDefault = "Default"
 	joinAll     = "All"
@@ -343,7 +343,7 @@ func (r *rule) isOnDays(at time.Time) bool {
 	return slices.Contains(r.Days, r.dayOf(at).date().Weekday().String())
 }
 
-// datesOfDays are the rule's days, and those whose first hours belong to them.
+// datesOfDays are the rule's days, and the days whose first hours belong to them.
 func (r *rule) datesOfDays() []string {
 	list := slices.Clone(r.Days)
 	for d := range time.Saturday + 1 {
