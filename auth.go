@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 )
 
+// Who may do what: API keys with their scopes and sources, and the permissions of each role of people.
+
 // An API key reads
 //
 //	sello_ + 43 base-62 digits of 256 random bits + 6 base-62 digits of a CRC-32
@@ -268,9 +270,9 @@ func parseNetwork(s string) (netip.Prefix, error) {
 }
 
 // sourceAddress returns the address that a request comes from. It is the peer's,
-// unless that is a trusted proxy; then it is the right-most address of
-// X-Forwarded-For that is not one. If that cannot be parsed, it is the zero
-// address, which no whitelist contains.
+// unless the peer is a trusted proxy; then it is the right-most address of
+// X-Forwarded-For that is no trusted proxy. If this address cannot be parsed, it
+// is the zero address, which no whitelist contains.
 func sourceAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -395,7 +397,7 @@ type permission string
 // usersManage is the permission that the rules below are about.
 const usersManage permission = "users:manage"
 
-// Who may open a page beside those with a permission.
+// Who may open a page that asks for no permission of a role.
 const (
 	anyone   permission = ""           // whoever is logged in
 	everyone permission = "(guest)"    // others too
@@ -423,7 +425,7 @@ var permissions = func() map[permission][]grant {
 		"customers:erase":     {yes, yes, no, no, no, no},         // merge, and erase
 		"transactions:write":  {yes, yes, yes, yes, no, no},       // purchases
 		"transactions:return": {yes, yes, yes, half, no, no},      // cashier: own sales of today, if the organization lets cashiers
-		"transactions:read":   {yes, yes, yes, half, yes, no},     // cashier: own ones of today, and at the till those of 30 days, by their ticket
+		"transactions:read":   {yes, yes, yes, half, yes, no},     // cashier: own ones of today, and at the till any of 30 days, by the ticket
 		"rewards:write":       {yes, yes, yes, yes, no, no},       // redeem
 		"redemptions:cancel":  {yes, yes, yes, half, no, no},      // cashier: own ones, within 10 minutes
 		"points:write":        {yes, yes, yes, no, no, no},        // by hand
@@ -438,7 +440,7 @@ var permissions = func() map[permission][]grant {
 		"requests:read":       {yes, yes, no, no, no, yes},        //
 		"webhooks:manage":     {yes, yes, no, no, no, yes},        //
 		usersManage:           {yes, half, no, no, no, no},        // admin: not owners
-		"audit:read":          {yes, yes, half, half, half, half}, // own entries; developer: those of keys too
+		"audit:read":          {yes, yes, half, half, half, half}, // own entries; developer: also of keys
 	}
 }()
 
