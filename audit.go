@@ -115,9 +115,9 @@ var auditActions = []string{
 	auditTransactionAsked, auditTransactionDeclined, auditRedemptionAsked, auditRedemptionDeclined,
 }
 
-// auditSources are where those came from who made an entry, by their type. What is done
-// for the operator comes from a command, and so does what the process does by itself: its
-// actor says so.
+// auditSources say where an entry came from, by its creator's type. What is done for the
+// operator comes from a command, and so does what the process does by itself: its actor
+// says so.
 var auditSources = map[string]string{byKey: "Api", byUser: "Panel", byImport: "Command", byCommand: "Command", bySystem: "Command"}
 
 // Fields that entries are found by.
@@ -185,7 +185,7 @@ func (a *auditTxn) note(action, subject string, changes []change) error {
 	return a.append(e)
 }
 
-// unsaid are changes of customers' data, of which the audit log has the fields' names.
+// unsaid are changes of customers' data: the audit log has the names of the fields alone.
 func unsaid(fields ...string) (changes []change) {
 	for _, f := range fields {
 		changes = append(changes, change{Path: f})
@@ -367,14 +367,14 @@ func (a *auditTxn) entries(f auditFilter, p page) (list []*auditEntry, total uin
 	return list, cut.total, nil
 }
 
-// An auditGroup holds the entries that are in one of its sets or, if none is true, those that
-// are in none of them.
+// An auditGroup holds the entries that are in one of its sets or, if none is true, the entries
+// that are in none of them.
 type auditGroup struct {
 	sets []key
 	none bool
 }
 
-// sets are those that the filter's entries are in, the group that is likely to be the
+// sets are the groups that the filter's entries are in, the group that is likely to be the
 // smallest first.
 func (f *auditFilter) sets(org uint32) (groups []auditGroup) {
 	for _, by := range [...]auditValue{{auditSubject, f.subject}, {auditActor, f.actor}, {auditAction, f.action}} {
@@ -467,7 +467,7 @@ type seqPager struct {
 	total uint64
 }
 
-// cut takes those entries of a row that each group holds; without groups, all.
+// cut takes the entries of a row that are in every group; without groups, all.
 func (a *auditTxn) cut(cut *seqPager, s seqSpan, groups ...auditGroup) error {
 	if len(groups) == 0 {
 		cut.row(s)
@@ -496,7 +496,7 @@ func (a *auditTxn) cut(cut *seqPager, s seqSpan, groups ...auditGroup) error {
 	return nil
 }
 
-// cutBlock takes those entries of a block that each group holds.
+// cutBlock takes the entries of a block that are in every group.
 func (a *auditTxn) cutBlock(cut *seqPager, s seqSpan, block uint32, members *blockset.Bitmap, groups []auditGroup) error {
 	for _, group := range groups {
 		var any blockset.Bitmap
