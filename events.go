@@ -8,11 +8,11 @@ import (
 
 // The feed of events tells integrators what happened, in the order of writing and without
 // gaps (contract §17). An event is written in the transaction of its effect. It refers to
-// what is stored, and shows that as it is when it is read; so it holds nothing personal, and
+// records, and shows them as they are when the feed is read; so it holds nothing personal, and
 // erasing a customer leaves nothing in it.
 //
-//	F org seq → events of one transaction, the first of which has that sequence: their
-//	            moment, how many they are, and of each its kind and what it refers to
+//	F org seq → events of one transaction, by the sequence of the first: their moment and
+//	            number, and the kind of each and what it refers to
 //
 // Sequences count from 1. The sweep drops events after keptEvents.
 

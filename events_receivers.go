@@ -16,10 +16,10 @@ import (
 )
 
 // Webhooks bring the feed of events to receivers (contract §17). The document says which
-// there are; the store says how far each has come:
+// webhooks there are; the store says how far each has come:
 //
-//	H org hook → the last event that it got or did not ask for, its secrets, and since when
-//	             it fails
+//	H org hook → the last event that the webhook got or did not ask for, its secrets, and since
+//	             when it fails
 //
 // A webhook begins with the event of its first apply. Nothing is sent before it has a
 // secret, which `sello webhook secret` makes and shows once.
@@ -34,7 +34,7 @@ func receiverShown(address string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 }
 
-// isReceiverPath reports whether a path in a document is that of a webhook's URL.
+// isReceiverPath reports whether a path in a document leads to a webhook's URL.
 func isReceiverPath(path string) bool {
 	return strings.HasPrefix(path, "webhooks[") && strings.HasSuffix(path, "].url")
 }
@@ -102,8 +102,8 @@ func (c *config) webhook(hook string) *webhookDoc {
 // A webhooksTxn is webhooks in a transaction.
 type webhooksTxn struct{ t *txn }
 
-// follow gives each webhook of a new configuration a state, and drops those of others.
-// Turn begins with the audit log, so that it is above that of a webhook that had the key before.
+// follow gives each webhook of a new configuration a state, and drops the states of others.
+// Turn begins with the audit log, so that it is above the Turn of an earlier webhook with the key.
 func (wh *webhooksTxn) follow(cfg *config) error {
 	n, err := wh.t.count()
 	if err != nil {
