@@ -10,6 +10,9 @@ import (
 	"sello/internal/fold"
 )
 
+// Customers: an e-mail, a phone or an externalId leads to one customer of an organization. Enrolment
+// makes a customer, or finds the one with the e-mail or phone and fills in what is missing.
+
 // A customer is a person's membership of one organization. It holds only what
 // this organization was told.
 type customer struct {
@@ -278,7 +281,7 @@ func (cu *customersTxn) personOf(kind byte, value string) (id, bool, error) {
 	return id{}, false, nil
 }
 
-// identities yields the customer's e-mail and phone, without those it lacks. A
+// identities yields the customer's e-mail and phone, as far as it has them. A
 // hidden customer has none.
 func (c *customer) identities() func(yield func(byte, string) bool) {
 	return func(yield func(byte, string) bool) {
@@ -320,7 +323,7 @@ type enrolment struct {
 // fills in what it lacks. If another organization knows the person, the new
 // customer gets the same Person, which is never shown (spec: POST /customers;
 // contract §7). Person does not follow a PATCH: a corrected phone makes nobody another
-// person, and links nobody to one whom another organization knows by it.
+// person, and links nobody to a person whom another organization knows by the phone.
 func (cu *customersTxn) enrol(e enrolment) (c *customer, created bool, err error) {
 	known, err := cu.enrolled(e)
 	if err != nil {
@@ -391,8 +394,8 @@ func (c *customer) doubtOf(e enrolment) doubt {
 	return noDoubt
 }
 
-// doubt is doubtOf for a customer and those who became part of it: an enrolment may be of
-// any of them.
+// doubt is doubtOf for a customer and its stubs, the customers who became part of it: an
+// enrolment may be of any of them.
 func (cu *customersTxn) doubt(c *customer, e enrolment) (doubt, error) {
 	least := c.doubtOf(e)
 	if least == noDoubt {
@@ -405,7 +408,7 @@ func (cu *customersTxn) doubt(c *customer, e enrolment) (doubt, error) {
 	return least, err
 }
 
-// fillIn adds what the customer lacks. It overwrites nothing.
+// fillIn adds what an enrolment says and the customer lacks. It overwrites nothing.
 func (cu *customersTxn) fillIn(c *customer, e enrolment) error {
 	after := c.filledBy(e, cu.t.dayOf(cu.t.now))
 	if c.Marketing.Answer == consentUnknown || e.Withdrawn && e.Marketing == consentRefused {
@@ -416,8 +419,8 @@ func (cu *customersTxn) fillIn(c *customer, e enrolment) error {
 	return err
 }
 
-// saidAt is when an enrolment's answer was given: now, unless it tells a moment after that of
-// the answer before.
+// saidAt is when an enrolment's answer was given: now, unless it tells a moment after the answer
+// before.
 func (e enrolment) saidAt(before consent, now instant) instant {
 	if e.MarketingAt > before.At {
 		return e.MarketingAt

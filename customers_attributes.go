@@ -10,7 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Attributes and birth dates of customers (contract §12).
+// What a shop notes about a customer: attributes and the birth date (contract §12), consent to
+// notices (§23), and who wrote to the customer by hand (§31).
 
 // An attribute is a value under a name of the shop's own.
 type attribute struct {
@@ -240,9 +241,9 @@ func answerOf(yes bool) consentAnswer {
 }
 
 // Who wrote to a customer by hand, and about what (contract §31): the panel's Avisos marks it, so that
-// two of the team do not write the same. The customer's record has the last time of each kind. It is
-// no change of the customer: clients of the API do not see it, but for the export of all that is kept
-// about a person, and it leaves no event and no entry in the audit log, which would keep it for longer.
+// two of the team do not write the same. The customer's record has the last time of each kind. The
+// mark is no change of the customer: of the API only the export of all that is kept about a person
+// shows it, and it leaves no event and no entry in the audit log, which would keep it for longer.
 
 // A writtenNotice says that a member of the team wrote to a customer.
 type writtenNotice struct {
@@ -260,13 +261,13 @@ func (w *writtenNotice) fields(c *coder) {
 	c.id(&w.User)
 }
 
-// writtenTime is how long it is known, in milliseconds: 60 days.
+// writtenTime is how long a note of having written is kept, in milliseconds: 60 days.
 const writtenTime = 60 * 24 * 60 * 60 * 1000
 
-// isOld reports whether it is no longer known.
+// isOld reports whether the note counts no more.
 func (w *writtenNotice) isOld(now instant) bool { return w.At <= now-writtenTime }
 
-// writtenOf is what is known of a kind; ok is false if nothing is.
+// writtenOf is the note about a kind of notice; ok is false without one.
 func writtenOf(list []writtenNotice, kind noticeKind, now instant) (w writtenNotice, ok bool) {
 	i := slices.IndexFunc(list, func(w writtenNotice) bool { return w.Kind == kind && !w.isOld(now) })
 	if i < 0 {
@@ -275,7 +276,7 @@ func writtenOf(list []writtenNotice, kind noticeKind, now instant) (w writtenNot
 	return list[i], true
 }
 
-// withWritten returns a list without what is old and without a kind, and with more.
+// withWritten returns a list without old notes and notes about a kind, and with more.
 func withWritten(list []writtenNotice, kind noticeKind, now instant, more ...writtenNotice) []writtenNotice {
 	var kept []writtenNotice
 	for _, w := range list {

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Changes of customers (contract §12). A change updates all index entries of the customer
-// in the same transaction.
+// Changes of a customer's data (contract §12). The transaction of a change also updates all index
+// entries of the customer.
 
 // A customerPatch is a change of a customer. A nil field stays as it is; "" and 0 clear a
 // field. Texts are normalized.
@@ -204,9 +204,8 @@ func (c *customer) auditChanges(after *customer) []change {
 	return changes
 }
 
-// moveIndexes replaces the index entries of a customer, except those of the search index,
-// and counts one that becomes hidden.
-// Before is empty for a new customer.
+// moveIndexes replaces a customer's entries in all indexes but the search index, and counts
+// a customer that becomes hidden. before is empty for a new customer.
 func (cu *customersTxn) moveIndexes(before, after *customer) error {
 	value := appendRecord(nil, &identity{after.ID, after.Person})
 	for _, kind := range []byte{kindEmail, kindPhone} {

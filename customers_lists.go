@@ -58,8 +58,8 @@ func (cu *customersTxn) putStatus(letter byte, number uint64, member bool) error
 	return cu.t.countAt(cu.statusCountKey(letter, uint32(number/statusGroup)), change)
 }
 
-// A statusFilter selects customers: those in the sets of its letters or, if others is
-// set, those in none of them.
+// A statusFilter selects the customers in the sets of its letters or, if others is set, the
+// customers in none of these sets.
 type statusFilter struct {
 	letters string
 	others  bool
@@ -257,7 +257,7 @@ func (cu *customersTxn) keep(f statusFilter, block uint64, found *foundSet) erro
 	return nil
 }
 
-// Walks are customers in the order of their enrolment, which is that of their numbers (contract
+// Walks are customers in the order of their enrolment, which is the order of their numbers (contract
 // §23). A page of a walk says where the next one begins, so that nobody comes twice, and nobody
 // who is in the walk from its beginning to its end is missed, whatever changes between two pages.
 // A page looks at a bounded number of customers, however few of them it takes.

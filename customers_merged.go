@@ -5,7 +5,9 @@ import (
 	"slices"
 )
 
-// Whose records are: those of a customer who was merged are the survivor's (merges.go).
+// After a merge, the survivor has the records of the customer who was merged, its stub (merges.go):
+// mergesTxn finds the survivor and the stubs. At the end, the keys that seal stored answers until a
+// customer in them is erased.
 
 // A mergesTxn is merges and erasures in a transaction.
 type mergesTxn struct {

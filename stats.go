@@ -28,7 +28,7 @@ type tally struct {
 
 	// Customers hold what was issued less what was redeemed, expired and reversed.
 	PointsIssued   decimal // all credits except what cancelled redemptions gave back and merges moved
-	PointsRedeemed decimal // all debits except the two below and those of merges, less what was given back
+	PointsRedeemed decimal // all debits except the two below and in merges, less what was given back
 	PointsExpired  decimal
 	PointsReversed decimal // by returns
 
@@ -96,7 +96,7 @@ type dayTally struct {
 // A statsTxn is the statistics in a transaction.
 type statsTxn struct {
 	t       *txn
-	tallies []dayTally // those asked for so far
+	tallies []dayTally // asked for so far
 }
 
 // tallyKey is the key of a tally. The next call of scratchKey or scratchOrgKey overwrites it.
@@ -233,9 +233,9 @@ type statistics struct {
 	tiers   []tierCount // now
 }
 
-// answer answers a query from the tallies. Points are of one program. So are
-// customers and sales if the query names a program, unless every customer earns in it:
-// then, as without a program, they are all the organization's.
+// answer answers a query from the tallies. Points are of one program. So are customers and
+// sales if the query names a program, unless every customer earns in it: then, as without a
+// program, they are of the whole organization.
 func (st *statsTxn) answer(q statsQuery) (*statistics, error) {
 	points, people, tiers := st.t.cfg.defaultProgram(), st.t.cfg.Programs, st.t.cfg.Programs
 	if q.program != nil {
@@ -289,8 +289,8 @@ func (s *tally) only(points, people bool) *tally {
 }
 
 // addProgram adds one program's days: its points, its customers and sales, or both.
-// Until statistics has finished, the total's customers and outstanding are those before
-// its first day.
+// Until statistics has finished, the total's customers and outstanding are the figures of
+// before its first day.
 func (st *statsTxn) addProgram(s *statistics, p *program, points, people bool) error {
 	days := orgKey('y', st.t.org).u32(p.Number)
 	place := 0
@@ -405,7 +405,7 @@ func (st *statsTxn) tierCounts(programs []*program) ([]tierCount, error) {
 }
 
 // countedTiers is how many customers each tier of a program has. Where every customer
-// earns, those without a record there are in the lowest tier.
+// earns, customers without a record there are in the lowest tier.
 func (st *statsTxn) countedTiers(p *program) (map[string]uint64, error) {
 	counted := map[string]uint64{}
 	var sum uint64
