@@ -584,8 +584,8 @@ func usersAfter(tx Tx, email string, most int) (list []*user, err error) {
 	return list, nil
 }
 
-// auditShare is what a member may see of the audit log: its own entries, and those of keys if
-// it manages them. nil is all of it, as for an API key with the scope.
+// auditShare is what a member may see of the audit log: its own entries, and the entries
+// of keys if it manages keys. nil is all of it, as for an API key with the scope.
 func (m *member) auditShare() []auditValue {
 	if m == nil || m.role.may("audit:read") == grantAll {
 		return nil

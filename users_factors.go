@@ -196,9 +196,9 @@ type factorDropped struct {
 // to stand alone.
 var errPasswordAlone = newPeopleError("password_alone", "password", "Sin segundo factor la contraseña necesita al menos 15 caracteres: pon otra")
 
-// dropFactor takes away a member's second factor. The password has to be one that stands
-// alone. Where it is replaced, the session gets another token, which it returns, and the
-// others end; else the token is "".
+// dropFactor takes away a member's second factor. The password has to be strong enough without a
+// factor. Where the password is replaced, dropFactor returns the session's new token, and the
+// other sessions end; else the token is "".
 func (l *logins) dropFactor(ctx context.Context, m *member, in *factorDropped, now instant) (token string, err error) {
 	if err := l.claimsItself(ctx, m, in.Old, &in.arrival, now); err != nil {
 		return "", err

@@ -159,7 +159,7 @@ type listedInvitation struct {
 	hash [32]byte
 }
 
-// invitations returns those of the organization that can be used, oldest first.
+// invitations returns the organization's usable invitations, oldest first.
 func (p *peopleTxn) invitations() ([]*listedInvitation, error) {
 	return usableInvitations(p.t.Tx, orgKey('L', p.t.org), p.t.now)
 }
@@ -215,8 +215,8 @@ func (p *peopleTxn) dropLinks(match func(*invitation) bool) (n int, err error) {
 	return n, nil
 }
 
-// dropLinksOf takes back the organization's open links that a user made, and those for the
-// user's password. It returns how many there were.
+// dropLinksOf takes back the organization's open links that a user made, and the links to the
+// user's new password. It returns how many there were.
 func (p *peopleTxn) dropLinksOf(user id) (n int, err error) {
 	return p.dropLinks(func(i *invitation) bool { return i.madeBy(user) || i.resets(user) })
 }

@@ -509,9 +509,9 @@ func (l *logins) noteRefused(c *claim) {
 	l.refused[c.user.ID] = r
 }
 
-// flush writes what is kept in memory for a while: when sessions were seen, and the failed
-// log-ins of users, of which the audit log is told at once and then once an hour. all says
-// that the server stops.
+// flush writes what is kept in memory for a while: when sessions were seen, and failed log-ins
+// of users. The audit log is told of these at once and then once an hour. all says that the
+// server stops.
 func (l *logins) flush(ctx context.Context, now instant, all bool) error {
 	err := l.engine.sessionLimits.seen.flush(ctx, l.engine.store, now, all)
 	l.mu.Lock()

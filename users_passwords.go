@@ -14,10 +14,12 @@ import (
 	"sello/internal/throttle"
 )
 
-// A PIN locks a session at the till. It is of one session: each person has one of their own,
-// and it is gone with the session. A session with a PIN locks by hand, and after lockAfter
-// without a request. While it is locked it does nothing but take the PIN. After pinTries wrong
-// ones in a row it ends, and the password is needed: six digits are enough for so few tries.
+// The passwords of users, the PINs that lock sessions at the till, and how often both may be tried.
+
+// A PIN locks one session at the till: each person has one of their own, which ends with the
+// session. A session with a PIN locks by hand, and after lockAfter without a request. While it is
+// locked it does nothing but take the PIN. After pinTries wrong PINs in a row the session ends, and
+// the password is needed: six digits are enough for so few tries.
 //
 // The tries and the lock are in the session's record, so that neither a restart nor a second
 // tab gives more of them.
@@ -38,7 +40,7 @@ var (
 	errPINThere   = newPeopleError("pin_there", "", "Esta sesión ya tiene un PIN")
 )
 
-// usualPINs are the most used of those that neither repeat nor run.
+// usualPINs are the most used PINs that neither repeat nor run.
 var usualPINs = []string{"112233", "123321", "147258", "159753", "258369", "789456"}
 
 // checkPIN returns why a new PIN is refused.
@@ -225,8 +227,8 @@ const (
 	netSources = 5
 )
 
-// loginLimits bound the tries of sources and of their networks, and those of known devices in
-// their place.
+// loginLimits bound the tries of sources and of their networks. A try from a known device counts
+// for the device instead.
 type loginLimits struct {
 	sources, nets throttle.Buckets[netip.Addr, instant]
 	devices       throttle.Buckets[[32]byte, instant]
@@ -265,7 +267,7 @@ type accountLimits struct {
 	failed  throttle.Recent[[32]byte, tries]
 }
 
-// tries are those of one account, the one under way included.
+// tries are the tries of one account in a row, with the try under way.
 type tries struct {
 	count int
 	last  instant

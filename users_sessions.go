@@ -166,8 +166,8 @@ func liveSession(tx Tx, hash [32]byte, now instant, limits sessionLimits) (*sess
 var errLoggedOut = newPeopleError("logged_out", "", "La sesión terminó: vuelve a entrar")
 
 // stillIn returns a member as the transaction sees it, or logged_out. A request that takes
-// long, as one that hashes a password, must not undo that the session was ended meanwhile, or
-// that the user was shut out.
+// long, as when it hashes a password, must not revive a session that was ended meanwhile, or a
+// user who was shut out.
 func (p *peopleTxn) stillIn(m *member, limits sessionLimits) (*member, error) {
 	again, err := memberByHash(p.t.Tx, m.hash, p.t.now, limits)
 	if err == nil && (again == nil || again.org != m.org) {
@@ -518,8 +518,7 @@ func (s *seenSessions) see(m *member, now instant) {
 }
 
 // due returns the moments that should be written now, and forgets the moments that are stored
-// already. With all, when the server stops, it returns every moment
-// that is not stored.
+// already. With all, when the server stops, it returns every moment that is not stored.
 func (s *seenSessions) due(now instant, all bool) map[[32]byte]instant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
