@@ -39,7 +39,7 @@ type replay struct {
 	Status    int
 	Body      []byte
 
-	Customers []uint64      // numbers of those that the answer shows; if there are any, it is sealed
+	Customers []uint64      // numbers of the customers that the answer shows; if any, it is sealed
 	sealed    []byte        // the packed body as it was read, sealed
 	stream    cipher.Stream // that fields seals Body with; nil: it writes sealed
 }
@@ -204,7 +204,7 @@ func (l *replaySlices) open(next uint64, now instant) (s replaySlice, isNew bool
 }
 
 // A retryKey is the name that a replay is kept under, the request that it answers, and
-// the status of a repeated answer: 0 for that of the first.
+// the status of a repeated answer: 0 for the status of the first.
 type retryKey struct {
 	name, request [16]byte
 	status        int

@@ -20,7 +20,7 @@ import (
 // of the old filter.
 type replayFilter struct {
 	until uint64
-	names int // names in it, including those dropped since
+	names int // names in it, with the ones dropped since
 	words nameSet
 }
 
@@ -108,9 +108,9 @@ func (e *engine) filterReplays(ctx context.Context) error {
 	})
 }
 
-// filterOf returns an organization's filter. It extends the one it had, or makes a new
-// one if that would be too full or most of its names have been dropped. It returns nil
-// if there is nothing to filter, or no room.
+// filterOf returns an organization's filter. It extends the filter that there was,
+// or makes a new filter if the old one would be too full or most of its names have been dropped.
+// It returns nil if there is nothing to filter, or no room.
 func filterOf(tx Tx, known *knownSlices, org uint32, had *replayFilter, room int) (*replayFilter, error) {
 	l, err := known.of(tx, org)
 	if err != nil || len(l.List) < 2 {
