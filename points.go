@@ -5,6 +5,10 @@ import (
 	"slices"
 )
 
+// The heart of the ledger: points are given (credit) and taken (debit), come back and expire.
+// Whoever reads or changes an account settles it first: settle writes down what became due. Stamps
+// are points of a program of their own.
+
 // credit gives points: m says how many, why and until when, and since when if not now.
 // They are pending if m.AvailFrom is after now; otherwise a debt is paid first, but not
 // with points of a late sale that have expired: the caller expires these (expireLate). A
@@ -292,7 +296,7 @@ func (pt *pointsTxn) expireAll(a *account, moment instant, lots []*lot) error {
 }
 
 // comesBack reports whether points that were used come back if what took them is cancelled at a
-// moment: those that have expired by then stay expired.
+// moment: expired points stay expired.
 func (u use) comesBack(at instant) bool { return u.Expires > at }
 
 // givenBack is how much of a debit came back when it was cancelled at a moment.
@@ -382,8 +386,8 @@ func (v *givenVoucher) fields(c *coder) {
 	c.text(&v.Reason)
 }
 
-// A risenAccount is one that was written with more points that are available, or in a higher tier.
-// What follows is given once the rest is written, and its account is read again.
+// A risenAccount is an account that was written with more available points, or in a higher tier. The
+// vouchers that this brings are given once the rest is written, and the account is read again.
 type risenAccount struct {
 	customer id
 	program  *program
@@ -403,7 +407,7 @@ func (pt *pointsTxn) noteRisen(a *account, tier string) {
 	}
 }
 
-// The event points.expiring announces points noticeTime before they expire. There is one for all
+// The event points.expiring announces points noticeTime before they expire: one event for all
 // lots of an account that expire at one moment (contract §17). A notice is one of the moments at
 // which an account changes by itself; the account's record has the first of these moments (Due).
 // All notices from that moment until now are sent now. Lots that come or become available less

@@ -1,10 +1,12 @@
 package main
 
+// A customer's account in one program, and idleness: points that lapse without activity.
+
 // An account is a customer's points in one program (contract §8).
 //
 // A credit is a lot: points that become available at one moment and expire
-// at another. A debit takes from the lots that expire first, those that never
-// expire last, the older first among equals.
+// at another. A debit takes from lots in the order of expiry, among equals the older
+// first; lots that never expire come last.
 //
 // Invariants, proved by `sello verify`:
 //
@@ -73,7 +75,7 @@ type account struct {
 	Told instant
 	// The holds that have not ended, the first to expire first (points_holds.go).
 	Holds []openHold
-	// When what is available lapses for inactivity (points_accounts.go).
+	// When what is available lapses for inactivity.
 	Idle idleness
 	// When to look whether the tier falls soon; 0: never, as in the lowest tier (points_tiers.go).
 	LookFall instant
@@ -227,9 +229,8 @@ func (pt *pointsTxn) ownTier(c *customer) (*tier, error) {
 	return current, nil
 }
 
-// head is account, of which only the figures are read, and the rest is empty. It
-// reads only the head of the account's record, unless something is due or a
-// recount is under way.
+// head is account with the figures alone, and the rest empty: it reads only the
+// head of the account's record, unless something is due or a recount is under way.
 func (pt *pointsTxn) head(c *customer, p *program) (account, error) {
 	a := account{customer: c, program: p, accountHead: accountHead{Due: never}}
 	k := pt.accountKey(c, p)
@@ -353,7 +354,7 @@ func (pt *pointsTxn) firstDue(a *account, after instant) (instant, error) {
 
 func instantIn(k []byte) instant { return instant(uintIn(k) ^ 1<<63) }
 
-// isOwn reports whether the account is that in the customer's own program.
+// isOwn reports whether the account is in the customer's own program.
 func (a *account) isOwn() bool { return a.customer.Program == a.program.Number }
 
 // sold is what the sales that count in the account's program add up to. For the
@@ -450,8 +451,8 @@ func (pt *pointsTxn) redeemed(a *account, at instant) {
 	}
 }
 
-// hasEnded reports whether a period has ended between two moments, of which the second is now or
-// when a hold ends: points that were taken at the first lapse when they come back at the second.
+// hasEnded reports whether a period has ended between two moments: then points that were taken at
+// the first lapse when they come back at the second, which is now or when a hold ends.
 func (v *idleness) hasEnded(from, to instant) bool {
 	return v.Months > 0 && (v.End <= to || v.Ended > from)
 }

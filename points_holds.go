@@ -9,7 +9,7 @@ import (
 // A hold sets points aside for a while, as a web shop needs from its order until it ships
 // (contract §20). It ends when the points are captured, all or a part, when they are released, or
 // by itself at its expiry, to the millisecond. Held points are not in the balance, and do not
-// expire: those whose date passes meanwhile expire when they are released.
+// expire: if their date passes meanwhile, they expire when they are released.
 //
 //	O org hold        → the hold
 //	c org cust 8 hold → nothing: the holds of the customer that they were made for
@@ -17,8 +17,8 @@ import (
 // The account knows its open holds. In the ledger a hold is a debit of category Hold, and its end
 // a credit of category Release; a capture adds a Redemption. All of them name the hold. So the sum
 // of the other movements is balance, pending and held. A Hold takes its Uses from the lots, and
-// a Release gives its Uses back. The Redemption takes what the Release left out, from no lot; its
-// Uses say which lots that had come from. When customers are merged, a hold moves by a Release, two
+// a Release gives its Uses back. The Redemption takes the points that the Release left out, from no lot;
+// its Uses say which lots they had come from. When customers are merged, a hold moves by a Release, two
 // Merges and a Hold without Uses: its points touch no lot and pay no debt.
 
 // mostHolds is how many open holds a customer has at most.
@@ -56,7 +56,7 @@ type hold struct {
 	State     string  // Held also if it has expired since the account was written
 	Balance   decimal // of the account, after it or after its end
 
-	// Once it has ended.
+	// Once the hold has ended.
 	ClosedAt instant
 	Captured decimal
 	Sale     id // that the captured points paid for; zero: none
@@ -222,7 +222,7 @@ func (pt *pointsTxn) place(in newHold) (*hold, error) {
 	return h, pt.saveHold(h)
 }
 
-// openHolds returns the open holds of a customer, in all programs. Those that have expired it ends.
+// openHolds returns the open holds of a customer, in all programs. It ends the expired ones.
 func (pt *pointsTxn) openHolds(c *customer) (list []openHold, err error) {
 	for _, p := range pt.t.cfg.Programs {
 		a, err := pt.account(c, p)
@@ -374,7 +374,7 @@ func (pt *pointsTxn) closeHold(a *account, h *hold, end holdEnd) (taken *movemen
 	return taken, pt.saveHold(h)
 }
 
-// splitUses divides uses into those of the first points and those of the rest.
+// splitUses divides uses into the uses of the first points and of the rest.
 func splitUses(uses []use, points decimal) (first, rest []use) {
 	for _, u := range uses {
 		part := u
@@ -392,9 +392,9 @@ func splitUses(uses []use, points decimal) (first, rest []use) {
 }
 
 // putBack gives held points back to their lots, and notes in m what went where. Points that still
-// live come first, and pay a debt. Then come those whose date has passed. putBack returns the lots of
-// those, and all if points have lapsed for inactivity meanwhile: the caller expires them at once. It
-// announces points whose notice came while they were held.
+// live come first, and pay a debt. Then come points whose date has passed. putBack returns the lots
+// of these, or all lots if points have lapsed for inactivity meanwhile: the caller expires them at
+// once. It announces points whose notice came while they were held.
 func (pt *pointsTxn) putBack(a *account, h *hold, uses []use, m *movement) (lapsed []*lot, err error) {
 	ended := a.Idle.hasEnded(h.CreatedAt, m.CreatedAt)
 	for _, living := range []bool{true, false} {
@@ -429,7 +429,7 @@ func (pt *pointsTxn) putBack(a *account, h *hold, uses []use, m *movement) (laps
 	return lapsed, nil
 }
 
-// moveHolds moves the open holds of an account to that of another customer (merges.go).
+// moveHolds moves the open holds of an account to another customer's account (merges.go).
 func (pt *pointsTxn) moveHolds(from, to *account) error {
 	for _, o := range from.Holds {
 		if _, ok := to.all().add(o.Amount); !ok {

@@ -8,6 +8,9 @@ import (
 	"slices"
 )
 
+// Lots, in the order in which debits take from them, and the sums of the points that expire at one
+// moment. The account's record holds a few of each; when there are more, each has an entry.
+
 // A lot is what is left of one credit. A lot with nothing left is not kept.
 type lot struct {
 	Seq       uint64  // sequence of the credit's movement
@@ -18,8 +21,8 @@ type lot struct {
 
 func (l *lot) fields(c *coder) { l.fieldsAfter(&lot{}, c) }
 
-// fieldsAfter keeps the moments as differences from those of the lot before,
-// which are often zero.
+// fieldsAfter keeps the moments as differences from the lot before, which are
+// often zero.
 func (l *lot) fieldsAfter(before *lot, c *coder) {
 	c.uint(&l.Seq)
 	c.instantAfter(before.AvailFrom, &l.AvailFrom)
@@ -151,7 +154,7 @@ func (pt *pointsTxn) setLotsApart(a *account) error {
 	return pt.setSumsApart(a)
 }
 
-// sumsOf adds up by expiry what is left in those lots that expire.
+// sumsOf adds up by expiry what is left in lots; lots that never expire are left out.
 func sumsOf(lots []lot) []expiring {
 	list := make([]expiring, 0, len(lots))
 	for _, l := range lots {

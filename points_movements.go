@@ -8,6 +8,9 @@ import (
 	"strconv"
 )
 
+// Movements, the lines of the ledger. A movement never changes once it is written, except that its
+// comment can be erased.
+
 // A use is what one movement took from, or gave back to, one lot.
 type use struct {
 	Seq     uint64 // sequence of the lot's credit
@@ -50,7 +53,7 @@ type movement struct {
 //	| fields | optional fields, each after its tag | 0 | salt (16) and comment, if it has one | Hash |
 //
 // Hash covers all through the 0, so a comment can be erased and the chain stays. One of
-// the fields is the comment's hash, so a comment cannot be changed (points_movements.go).
+// the fields is the comment's hash, so a comment cannot be changed (hashComment).
 
 // Tags of a movement's optional fields.
 const (
@@ -158,7 +161,7 @@ func isEarning(category string) bool {
 	return true
 }
 
-// earningCategories are those that a rule can give its points in.
+// earningCategories are the categories in which a rule can give its points.
 func earningCategories() []string {
 	return slices.DeleteFunc(slices.Clone(addCategories), func(c string) bool { return !isEarning(c) })
 }
@@ -212,16 +215,16 @@ func (pt *pointsTxn) record(a *account, m *movement) error {
 	return pt.emitMovement(m)
 }
 
-// isDatedNow reports whether a movement has the moment at which it was written. Those of sales may
-// have an earlier one, and so have what time brings.
+// isDatedNow reports whether a movement has the moment at which it was written. Movements of
+// sales, expiries and releases may have an earlier moment.
 func (m *movement) isDatedNow() bool {
 	return m.Transaction == (id{}) && m.Category != categoryExpiration && m.Category != categoryRelease
 }
 
-// writtenAt is when a movement was written, but of what time brings when it happened.
+// writtenAt is when a movement was written; of an expiry or a release, when it happened.
 func (m *movement) writtenAt() instant { return cmp.Or(m.Transaction.madeAt(), m.CreatedAt) }
 
-// takenAt is when the points of a debit left the balance: those of a capture when they were held.
+// takenAt is when the points of a debit left the balance: of a capture, when they were held.
 func (m *movement) takenAt() instant { return cmp.Or(m.Hold.madeAt(), m.writtenAt()) }
 
 // isGiveBack reports whether a movement is a refund that returned points to their
@@ -300,7 +303,7 @@ func (pt *pointsTxn) listMovements(c *customer, prog *program, p page, keep func
 	return list, total, nil
 }
 
-// chainFrom yields the movement at seq and those before it in its chain.
+// chainFrom yields the movement at seq and its predecessors in the chain, newest first.
 func (pt *pointsTxn) chainFrom(seq uint64) iter.Seq2[*movement, error] {
 	return chainFrom(seq, pt.movement, func(m *movement) uint64 { return m.Link.Prev })
 }

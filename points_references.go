@@ -5,9 +5,11 @@ import (
 	"slices"
 )
 
-// What customers carry over from another system: an opening balance and historic
-// points (contract §10). An account takes each once, ever, so that a file can be
-// imported again.
+// Points that are given once, however often they are asked for: what customers carry over from
+// another system, and movements with a reference.
+//
+// Customers carry over an opening balance and historic points (contract §10). An account takes each
+// once, ever, so that a file can be imported again.
 
 // A carriedOver is what one customer carries over into one program.
 type carriedOver struct {
@@ -35,8 +37,8 @@ type historicPoints struct {
 
 func (h *historicPoints) fields(c *coder) { intField(c, &h.Day); c.decimal(&h.Points) }
 
-// hasHistoric reports whether the account was given these points: by one import, or by
-// those of two customers who were merged.
+// hasHistoric reports whether the account was given these points: by one import, or in all by
+// the imports of two customers who were merged.
 func (a *account) hasHistoric(points decimal) bool {
 	return points == a.historic() || slices.ContainsFunc(a.Historic, func(h historicPoints) bool { return h.Points == points })
 }
@@ -51,12 +53,12 @@ func (a *account) historic() (sum decimal) {
 
 // isOpening reports whether a movement gave an opening balance.
 func (m *movement) isOpening() bool {
-	return m.Category == categoryAdjustment && m.By.Type == byImport && m.Reference == "" // that of a file of points has one
+	return m.Category == categoryAdjustment && m.By.Type == byImport && m.Reference == "" // points of an imported file have one
 }
 
 // carryOver gives an account the points that a customer carries over. It gives nothing that
-// the account already has; figures that differ from what it has are an error. It returns the
-// opening balance that it gave.
+// the account was given before; different figures are an error. It returns the opening balance
+// that it gave.
 func (pt *pointsTxn) carryOver(c *customer, b carriedOver) (given decimal, err error) {
 	if b.points == nil && b.historic == nil {
 		return 0, nil
@@ -183,8 +185,8 @@ func (pt *pointsTxn) customerIn(cust id, of *id) (*customer, *program, error) {
 // known returns the movement that has the reference; nil if none has. It fails unless that
 // movement was asked for with the same customer, direction, amount, category, comment, program
 // and expiry. Movements of a customer who was merged are the survivor's; an erased comment may
-// have been any; and without a program it may be any, since the organization may have had one
-// program then.
+// have been any; and a caller who names no program may mean any, since the organization may have had
+// one program then.
 func (pt *pointsTxn) known(in *askedMovement) (*movement, error) {
 	m, err := pt.referenced(in.reference)
 	if m == nil || err != nil {

@@ -6,6 +6,9 @@ import (
 	"slices"
 )
 
+// Tiers: what counts toward them, in the window of a program, and when a customer rises to a tier or
+// falls from it. The tier is computed whenever it is asked for.
+
 // A basis is what tiers are measured by (contract §9).
 type basis struct {
 	Points    decimal // earned
@@ -107,8 +110,8 @@ func (a *account) figure() decimal {
 	return a.program.TierBasis.measure(b)
 }
 
-// growing is the figure that the next purchase adds to, and so what is missing to the next tier is
-// counted from: of calendar years that of this year alone.
+// growing is the figure that the next purchase adds to; what is missing to the next tier is counted
+// from it. Where calendar years count, it is this year's alone.
 func (pt *pointsTxn) growing(a *account) decimal {
 	tb := a.program.TierBasis
 	if tb.Window != windowCalendarYear {
@@ -359,7 +362,7 @@ func (pt *pointsTxn) emitTierChange(a *account, from, to string) error {
 }
 
 // With a tier window a tier falls by itself, when days leave the window. The event tier.expiring tells
-// of it fallNotice before (contract §22).
+// of the fall fallNotice before (contract §22).
 //
 // A fall is found by looking through the days that leave before it, which not every write does. So the
 // account's record says when to look next (account.LookFall): at the notice of the fall that was found
@@ -378,12 +381,12 @@ type tierFall struct {
 	To *tier   // the tier then
 }
 
-// fall finds when the tier that a window gives falls. days are those in the window, in order, and
+// fall finds when the tier that a window gives falls. days are the days in the window, in order, and
 // leaves says when each of them leaves it.
 func (p *program) fall(window basis, days iter.Seq2[dayBasis, error], leaves func(day) instant) (tierFall, error) {
 	tb := p.TierBasis
 	current, _ := p.tierAt(tb.measure(window))
-	var years []dayBasis // where those count: not more than a few
+	var years []dayBasis // where calendar years count: not more than a few
 	if tb.Window == windowCalendarYear {
 		for d, err := range days {
 			if err != nil {
