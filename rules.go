@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 )
 
+// What a purchase earns: from the facts that rules look at to the points that each rule gives.
+
 // facts is everything that earning rules look at (contract §9).
 type facts struct {
 	total    decimal
@@ -23,8 +25,7 @@ type facts struct {
 	counts   ruleCounter
 }
 
-// A ruleCounter knows how often the customer used a rule, by its key, and what is left of
-// its budget.
+// A ruleCounter knows how often the customer used a rule, by its key, and the rest of its budget.
 type ruleCounter interface {
 	onDay(r *rule) int
 	inLife(rule string) ruleLife
@@ -40,11 +41,11 @@ type award struct {
 
 // An earning is what a purchase gives.
 type earning struct {
-	awards []award   // in the order of the rules; those that give neither points nor a reward are left out
-	turns  []*rule   // with every: rules of which it is one of the purchases that are counted
+	awards []award   // in the order of the rules; rules that give neither points nor a reward are left out
+	turns  []*rule   // rules with every that count this purchase
 	lines  []decimal // the same points by item, to the ten-thousandth; nil without items
 
-	unmet []conditionSet // by the order of the program's rules; of those that are not for purchases nothing
+	unmet []conditionSet // in the order of the program's rules; empty for rules that are not for purchases
 	steps earningSteps
 }
 
@@ -100,8 +101,7 @@ func (p *program) earn(f facts) (_ earning, ok bool) {
 	return e, true
 }
 
-// parts is what each rule gives of which all conditions are met, and the same by item; the last
-// belongs to no item.
+// parts is what each rule gives if all its conditions are met; weights, by item, the last of no item.
 func (p *program) parts(f facts, unmet []conditionSet) (parts, weights []fraction) {
 	parts = make([]fraction, len(p.Rules))
 	perLine := make([]fraction, len(f.items)+1) // by the per rules; the last belongs to no item
@@ -120,7 +120,7 @@ func (p *program) parts(f facts, unmet []conditionSet) (parts, weights []fractio
 	return parts, weights
 }
 
-// steps are those of an earning, of which so much was given.
+// steps are the steps of an earning, which gave so much.
 func (p *program) steps(f facts, e *earning, parts []fraction, given decimal) (s earningSteps) {
 	exact := sumOf(parts)
 	s.Rounding = given - exact
@@ -324,7 +324,7 @@ func (it item) amount() fraction { return it.Price.fraction().mul(it.Quantity.fr
 // what is left of the sale's total is shared out by the amounts of the items that are not
 // excluded; if these are zero it is on the last line, which belongs to no item.
 func (r *rule) lineAmounts(f facts, amounts []fraction) {
-	var sum, matching fraction // of all items, and of those that match
+	var sum, matching fraction // of all items, and of the matching items
 	for i, it := range f.items {
 		amount := it.amount()
 		sum = sum.plus(amount)
@@ -639,7 +639,7 @@ func (ru *rulesTxn) openAccounts(c *customer) error {
 	return nil
 }
 
-// givesAtSignup reports whether a rule gives something to those who enrol now.
+// givesAtSignup reports whether a rule gives something to customers who enrol now.
 func (ru *rulesTxn) givesAtSignup(r rule) bool {
 	return r.On == onSignup && !ru.t.noWelcome && r.inForce(ru.t.now.time().In(ru.t.cfg.zone))
 }

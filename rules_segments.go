@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 )
 
+// What rules ask for: segments of customers, and the items and labels of sales.
+
 // A profile is what segment rules look at: a customer at one moment, and its accounts as far as
 // a rule asks for them.
 type profile struct {
@@ -25,7 +27,7 @@ type profile struct {
 
 func (p *profile) fail(err error) { p.err = cmp.Or(p.err, err) }
 
-// head is the own account, of which the figures alone are sure to be there.
+// head is the own account, perhaps with its figures alone.
 func (p *profile) head() *account {
 	if p.own == nil {
 		a, err := p.t.points.head(p.customer, p.t.cfg.programNumber(p.customer.Program))
@@ -68,8 +70,8 @@ const (
 	readsLots  = 3 // the whole own account
 )
 
-// segmentFields are the fields that a segment rule may name, beside those that begin with a
-// prefix (contract §9, §23). A date is read as days before now, with fractions. A date that
+// segmentFields are the fields that a segment rule may name, beside fields that begin with
+// a prefix (contract §9, §23). A date is read as days before now, with fractions. A date that
 // the customer lacks is further back than any number of days.
 var segmentFields = map[string]segmentField{
 	"totalSpent":        {number: func(p *profile) decimal { return p.customer.TotalSpent }},
@@ -273,8 +275,8 @@ func (r *segmentRule) eachComparison(path string, yield func(string, *segmentRul
 	return r.Not == nil || r.Not.eachComparison(path+".not", yield)
 }
 
-// cheapFirst is the rule with what costs little to read before what costs more, for those who
-// try it on many customers.
+// cheapFirst is the rule with what costs little to read before what costs more, for trying it on
+// many customers.
 func (r *segmentRule) cheapFirst() segmentRule {
 	sorted := *r
 	list := func(rules []segmentRule) []segmentRule {
@@ -354,7 +356,7 @@ func keysOf(segments []*segment) []string {
 	return keys
 }
 
-// Labels of sales: what a till says of one, as how it was paid (contract §21).
+// Labels of sales: what a till says of a sale, as how it was paid (contract §21).
 
 // A label is a text under a name of the till's own: pago, efectivo.
 type label struct{ Name, Value string }
