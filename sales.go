@@ -6,6 +6,9 @@ import (
 	"slices"
 )
 
+// A sale, which is a purchase or a return, and how it is registered: in one transaction with the
+// points that it moves, the customer's totals and its entries in lists and statistics.
+
 // A sale is a purchase or a return (spec: Transaction).
 type sale struct {
 	Seq uint64 // from the key
@@ -458,7 +461,7 @@ func (sa *salesTxn) takePurchase(c *customer, s *sale, pay *newPayment, list []a
 	return list, nil
 }
 
-// chainFrom yields the sale at seq and those before it in its chain.
+// chainFrom yields the sale at seq and its predecessors in the chain, newest first.
 func (sa *salesTxn) chainFrom(seq uint64) iter.Seq2[*sale, error] {
 	return chainFrom(seq, sa.at, func(s *sale) uint64 { return s.Link.Prev })
 }

@@ -9,18 +9,21 @@ import (
 	"sort"
 )
 
-// With externalIds "Unique" a till that was offline can send its queue again, however
-// late: what it sent before is recognized by its values and not registered again
-// (contract §14). The externalId of a purchase that was wholly returned is free (§19). Nothing is kept for that: the index of externalIds finds a purchase,
-// and that of times a return, which has the externalId of its purchase.
+// Sales that come late, and sales that a till sends again.
+//
+// With externalIds "Unique" a till that was offline can send its queue again, however late: a sale
+// that it sent before is recognized by its values and not registered again (contract §14). The
+// externalId of a purchase that was wholly returned is free (§19). This needs no records of its own:
+// the index of externalIds finds a purchase, and the index of times a return, which has the
+// externalId of its purchase.
 
 // mostNamesakes is how many sales with one externalId are compared, newest first. More
 // than one can only be from before the setting was Unique.
 const mostNamesakes = 1000
 
 // knownSale returns the sale that is sent again; nil if it is new. A purchase whose
-// externalId is known with other values is external_id_conflict, and one with the values
-// of a purchase that was wholly returned is external_id_undone.
+// externalId is known with other values is external_id_conflict, and a purchase with the
+// values of one that was wholly returned is external_id_undone.
 func (sa *salesTxn) knownSale(in newSale) (*sale, error) {
 	switch unique := sa.t.cfg.uniqueExternalIDs(); {
 	case in.Type == typePurchase && in.ExternalID != "":
@@ -34,8 +37,8 @@ func (sa *salesTxn) knownSale(in newSale) (*sale, error) {
 	return nil, nil
 }
 
-// knownPurchase is knownSale for a purchase whose externalId is Unique. Those that stand
-// come before those that were wholly returned.
+// knownPurchase is knownSale for a purchase whose externalId is Unique. Purchases that stand
+// come before wholly returned ones.
 //
 // A purchase with Again is new, unless it was registered so before and undone, too, and an
 // offline queue sends it a second time. It is known by its moment: an undone purchase of the
@@ -83,7 +86,7 @@ func (sa *salesTxn) knownPurchase(in newSale) (*sale, error) {
 }
 
 // checkUndone refuses a purchase with the externalId and the values of one that was wholly
-// returned, unless one that stands has taken the externalId since. Without returns it
+// returned, unless a purchase that stands has taken the externalId since. Without returns it
 // reads nothing.
 func (sa *salesTxn) checkUndone(in newSale) error {
 	n, err := sa.t.count()
@@ -126,8 +129,8 @@ func (sa *salesTxn) purchasesCalled(externalID string) iter.Seq2[*sale, error] {
 	}
 }
 
-// knownReturn returns the return that is sent again; nil if it is new. One that was sent
-// as of later than it came has an earlier CreatedAt.
+// knownReturn returns the return that is sent again; nil if it is new. A return that was sent as
+// of a later moment than it came has an earlier CreatedAt.
 func (sa *salesTxn) knownReturn(in newSale) (*sale, error) {
 	prefix := orgKey('h', sa.t.org)
 	first := slices.Clone(prefix).instant(in.OccurredAt - aheadSlack)

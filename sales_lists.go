@@ -6,6 +6,9 @@ import (
 	"slices"
 )
 
+// Lists of sales: of all, of one customer, with one externalId, between two moments, and of the
+// customers that a search finds.
+
 // A saleFilter chooses sales. An empty field does not restrict.
 type saleFilter struct {
 	search     string
@@ -38,11 +41,11 @@ func (f *saleFilter) keeps(s *sale) bool {
 type saleListsTxn struct{ t *txn }
 
 // find returns a page of the sales that a filter chooses, newest first, and how many there
-// are. The newest is the one registered last; within a span of time, and by date, the one that
-// happened last. The sales of a customer, or of more than a search finds at once, stay in the
-// order of registration. The narrowest part of the filter decides what is read: the sales of one customer, of one
-// externalId, of the customers that a search finds, or of a span of time; or the list of
-// all sales, where each page takes one seek.
+// are. The newest sale is the one registered last; within a span of time, and by date, the one
+// that happened last. The sales of a customer, or of more than a search finds at once, stay in the
+// order of registration. The narrowest part of the filter decides what is read: the sales of one
+// customer, of one externalId, of the customers that a search finds, or of a span of time; or the
+// list of all sales, where each page takes one seek.
 func (lists *saleListsTxn) find(f saleFilter, p page) ([]*sale, uint64, error) {
 	var err error
 	if f.after, err = lists.t.sales.registeredBefore(f.registeredFrom); err != nil {
@@ -90,8 +93,8 @@ func (lists *saleListsTxn) seqOf(kind byte, number uint64) (uint64, error) {
 	return seq, err
 }
 
-// saleSpan lists a page of a list of all sales, or of those of one type, without the
-// ones up to f.after.
+// saleSpan lists a page of a list of all sales, or of the sales of one type, without the
+// sales up to f.after.
 func (lists *saleListsTxn) saleSpan(f saleFilter, p page, all uint64, kind byte) ([]*sale, uint64, error) {
 	before := uint64(0)
 	if f.after > 0 {

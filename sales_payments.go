@@ -26,7 +26,7 @@ type payTerms struct {
 	excluded fraction // of a purchase: the amount of items that points do not pay for
 }
 
-// payTerms are those of a program; ok is false if its points pay nothing.
+// payTerms are the terms of a program; ok is false if its points pay nothing.
 func (c *config) payTerms(p *program) (y payTerms, ok bool) {
 	doc := p.Payment
 	if doc == nil {
@@ -101,8 +101,8 @@ func (y *payTerms) most(total, limit decimal) decimal {
 }
 
 // A newPayment is what a caller says about a payment with points: how many, which amount they
-// are to pay, or as many as are possible. They may be those of a hold: then all of it, unless it
-// says how many or which amount.
+// are to pay, or as many as are possible. The points may come from a hold: then all of its points,
+// unless the caller says how many or which amount.
 type newPayment struct {
 	Program *id // nil: the customer's own
 	Points  decimal
@@ -111,9 +111,9 @@ type newPayment struct {
 	Hold    *id // nil: from the balance
 }
 
-// choose returns how many points pay for a purchase: those of a hold, if held is not nil, else of
-// the balance of an account. It is 0 where Max finds none that can. Held points pay although the customer has a
-// debt since: they were set aside before.
+// choose returns how many points pay for a purchase: from a hold, if held is not nil, else from the
+// balance of an account. It is 0 where Max finds none that can. Held points pay although the
+// customer has a debt since: they were set aside before.
 func (y *payTerms) choose(in *newPayment, total decimal, a *account, held *hold) (decimal, error) {
 	points, field := in.Points, "pay.points"
 	switch {
@@ -212,8 +212,8 @@ type payer struct {
 }
 
 // planPayment works out what points pay of a purchase, and notes it in the sale. It changes no
-// account: it returns the one that takePayment takes the points from, none if none pay, and the
-// amount that rules count.
+// account: it returns the account that takePayment takes the points from, none if no points pay, and
+// the amount that rules count.
 func (sa *salesTxn) planPayment(c *customer, s *sale, in *newPayment, list []affectedAccount) (from payer, counted decimal, err error) {
 	if in == nil {
 		return from, s.Total, nil
@@ -284,7 +284,7 @@ func (sa *salesTxn) accountOf(c *customer, p *program, list []affectedAccount) (
 	return sa.t.points.account(c, p)
 }
 
-// saveOther writes an account that is not among those which the sale changes anyway.
+// saveOther writes an account, unless it is in list: the sale writes these anyway.
 func (sa *salesTxn) saveOther(a *account, list []affectedAccount) error {
 	if slices.ContainsFunc(list, func(p affectedAccount) bool { return p.account == a }) {
 		return nil
@@ -311,7 +311,7 @@ func (sa *salesTxn) takePayment(s *sale, from payer, list []affectedAccount) (er
 }
 
 // returnPayment gives back what points paid of the goods that a return brings back: to the lots
-// that the points came from, those used last first. Points that have expired stay expired. The
+// that the points came from, the lots used last first. Points that have expired stay expired. The
 // purchase already contains the return.
 func (sa *salesTxn) returnPayment(c *customer, s, purchase *sale, list []affectedAccount) error {
 	if purchase.Payment == nil {

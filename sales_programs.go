@@ -294,7 +294,7 @@ func (sa *salesTxn) giveRewards(s *sale, p *affectedAccount) error {
 	return nil
 }
 
-// giveLots gives those lots of a purchase that have expired by now, or those that have not.
+// giveLots gives the lots of a purchase that have expired by now, or the others.
 func (sa *salesTxn) giveLots(s *sale, p *affectedAccount, lots []award, expired bool) error {
 	v := p.share
 	for _, lot := range lots {

@@ -8,6 +8,9 @@ import (
 	"sort"
 )
 
+// Returns: which purchase a return belongs to, which of its items come back, and what the return
+// takes back in each program.
+
 // A program's policies for returns, and for points that are to be taken back but
 // already spent.
 const (
@@ -249,9 +252,9 @@ func exceeds(field string, purchased, returned decimal) error {
 		with("purchased", purchased).with("returned", returned).with("left", purchased-returned)
 }
 
-// countItems returns the lines of a purchase with returned items counted on those with the
-// same sku, lines that spell it alike first, and of these lines with the same price first. It
-// changes nothing.
+// countItems returns the lines of a purchase with returned items counted on the lines with the
+// same sku: first on lines that spell it alike, and among these first on lines with the same
+// price. It changes nothing.
 func (s *sale) countItems(items []item) ([]line, error) {
 	lines := slices.Clone(s.Lines)
 	for n, it := range items {
@@ -306,7 +309,7 @@ func (s *sale) shouldReturn(p *program, v *saleShare) decimal {
 }
 
 // unlinkedTargets sets what an unlinked return should take back in each program: what
-// the `per` rules would give for what is returned; not those with `every`.
+// the `per` rules without `every` would give for what is returned.
 func (sa *salesTxn) unlinkedTargets(s *sale, list []affectedAccount) error {
 	own := list[0].account
 	for i := range list {
@@ -439,7 +442,7 @@ func (sa *salesTxn) earnedLots(a *account, purchase *sale, v *saleShare) (list [
 
 // creditsOf returns the credits of what a purchase earned in a program. They were written when the
 // purchase came, so a binary search finds them, by the moments at which movements were written. ok
-// is false if it does not, as where the clock was set back.
+// is false if the search does not, as where the clock was set back.
 func (sa *salesTxn) creditsOf(purchase *sale, v *saleShare) (list []*movement, ok bool, err error) {
 	n, err := sa.t.count()
 	if err != nil {

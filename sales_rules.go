@@ -5,8 +5,10 @@ import (
 	"time"
 )
 
-// Counts that rules look at: how often a customer used a rule on a day (maxPerCustomerPerDay) and
-// in its life (maxPerCustomer, every), and what a rule gave of its budget.
+// What a purchase leaves behind of the rules: counts, and at the end why it earned what it did.
+//
+// Rules look at counts: how often a customer used a rule on a day (maxPerCustomerPerDay) and in its
+// life (maxPerCustomer, every), and what a rule gave of its budget.
 //
 //	c org cust 6 prog day rule → ruleUse
 //	c org cust 10 prog rule    → ruleLife
@@ -224,7 +226,7 @@ func (v *saleShare) gave(p *program, rule string) decimal {
 }
 
 // tookBack is how much of the points that a rule gave a purchase its returns so far took back for
-// certain: which rule's they were nobody knows, so those of the others first.
+// certain. Nobody knows which rule's points they were, so the points of other rules count first.
 func (v *saleShare) tookBack(given decimal) decimal {
 	return max(given-(v.Earned-v.Reversed), 0)
 }
@@ -314,8 +316,8 @@ func budgetUsed(tx Tx, org, program uint32, rule string) (decimal, error) {
 }
 
 // Why a purchase earned what it did (contract §22). At registration the sale keeps the version of
-// the configuration, and in each share which conditions of which rule were not met. So an old sale
-// is read and not computed again, whatever the rules say by now.
+// the configuration, and in each share the conditions of each rule that were not met. So the reasons
+// of an old sale are read and not computed again, whatever the rules say by now.
 
 // A shareReasons says why a purchase earned what it did in a program.
 type shareReasons struct {
@@ -323,7 +325,7 @@ type shareReasons struct {
 	Steps earningSteps
 
 	// Of each rule of the program, in the order of the configuration's version; nothing of rules that
-	// are not for purchases. At the end those whose conditions were met are left out.
+	// are not for purchases. At the end, rules whose conditions were met are left out.
 	Rules []unmetRule
 }
 
@@ -334,7 +336,7 @@ type unmetRule struct {
 }
 
 // fields begins with Tier and two bits: whether each of the Steps has points. The rules begin with
-// a bit for each, of those that have conditions which were not met.
+// a bit for each: whether a condition of the rule was not met.
 func (w *shareReasons) fields(c *coder) {
 	head := w.Tier << 2
 	for i, step := range []decimal{w.Steps.Tier, w.Steps.Rounding} {
@@ -422,8 +424,8 @@ func (w *shareReasons) fit(p *program) bool {
 	return true
 }
 
-// mostVersionsKept is how many versions of the configuration are kept at once by those who explain
-// many sales.
+// mostVersionsKept is how many versions of the configuration are kept at once while many sales are
+// explained.
 const mostVersionsKept = 64
 
 // A programReasons is why a purchase earned what it did in a program, as the configuration was.

@@ -7,7 +7,8 @@ import (
 
 // A purchase that is returned whole no longer counts (contract §19) for first purchases, daily
 // maximums, lives of rules, the moment of the last purchase and inactivity, and another purchase
-// may have its externalId. Totals and statistics keep it.
+// may have its externalId. Totals and statistics keep it. At the end, the stored requests to undo
+// a sale or a redemption.
 
 // undo gives back the limits that a purchase used up, once it is wholly returned. The store has
 // the purchase with its returns; list has the customer's accounts that it counted in.
@@ -218,7 +219,7 @@ func (sa *salesTxn) mayReplay(r *replay, again bool) (bool, error) {
 //
 //	G org 'u' subject → undoRequest
 //
-// It goes in the transaction that returns its purchase whole or cancels its redemption.
+// A request goes in the transaction that returns its purchase whole or cancels its redemption.
 
 const (
 	undoRequestTime  = 7 * 24 * 60 * 60 * 1000 // milliseconds for which a request stands
@@ -257,7 +258,7 @@ func (sa *salesTxn) undoRequest(subject id) (*undoRequest, error) {
 	return r, err
 }
 
-// undoRequests are all that are kept, also those that nobody sees any more, by subject.
+// undoRequests are all requests that are stored, by subject, even if nobody sees them any more.
 func (sa *salesTxn) undoRequests() (list []*undoRequest, err error) {
 	subjects, err := sa.undoSubjects()
 	for _, u := range subjects {
@@ -294,7 +295,7 @@ func (sa *salesTxn) forgetUndoRequest(subject id) error {
 	return sa.t.Delete(k)
 }
 
-// forgetUndoRequestsOf drops those about purchases and redemptions of some customers.
+// forgetUndoRequestsOf drops the requests about purchases and redemptions of some customers.
 func (sa *salesTxn) forgetUndoRequestsOf(family []*customer) error {
 	list, err := sa.undoRequests()
 	for _, r := range list {
