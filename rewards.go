@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// Rewards and their stock, and redemptions: a redemption takes a reward's points and gives the reward,
+// or a voucher for it, in one transaction. Cancelling it gives the points back.
+
 // A redemption is a reward given for points.
 type redemption struct {
 	Seq uint64 // from the key

@@ -8,11 +8,11 @@ import (
 
 // Vouchers that nobody redeemed (contract §21): a rule gives one at no cost, and a reward with
 // autoIssue redeems itself when the balance of its program reaches its cost, as a full card of
-// stamps does. A purchase knows those that it gave. Once it is wholly returned, those that were
-// not used are cancelled.
+// stamps does. A purchase knows the vouchers that it gave. Once it is wholly returned, the ones
+// that were not used are cancelled.
 //
-// An import brings what was, and gives nothing; nor does a tier that a change of the configuration
-// leads to.
+// An import records what was, and gives no voucher; nor does a tier that a change of the
+// configuration leads to.
 
 // A gift says where a voucher came from that nobody redeemed.
 type gift struct {
@@ -200,7 +200,7 @@ func (rw *rewardsTxn) hadForTier(c *customer, of gift) (bool, error) {
 }
 
 // Vouchers expire by themselves: their status follows from the time. The sweep tells
-// redemption.expired once for each, and drops its entry among the due ones:
+// redemption.expired once for each voucher, and drops its entry among the due ones:
 //
 //	W expiry org seq → nothing
 
@@ -217,7 +217,7 @@ func (rw *rewardsTxn) expireVoucher(k key) (bool, error) {
 }
 
 // fileVouchers makes the entries of vouchers that lack one, because they expired before time
-// stepped back: those that have not expired at their organization's latest write, but do until
+// stepped back: vouchers that have not expired at their organization's latest write, but do until
 // a moment.
 func (rw *rewardsTxn) fileVouchers(until instant) error {
 	n, err := rw.t.count()

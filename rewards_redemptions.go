@@ -15,9 +15,9 @@ import (
 // Lists of redemptions combine sets of their sequences (internal/blockset), block by block, newest
 // first:
 //
-//	c org cust 9 block     → the customer's
-//	G org 'p' reward block → those of a reward
-//	G org 's' state block  → those whose record says so; state is an index of redemptionStatuses
+//	c org cust 9 block     → the customer's redemptions
+//	G org 'p' reward block → the reward's redemptions
+//	G org 's' state block  → redemptions by the status in their record, an index of redemptionStatuses
 //	G org 'x' block expiry → Issued vouchers that expire at that moment
 //	G org 't' block        → the earliest (8) and the latest (8) createdAt in the block
 //
@@ -28,8 +28,8 @@ import (
 //
 // Times mostly ascend with the sequence. Where requests overtook each other or the clock
 // was set back, they do not, and blocks overlap in time. So a filter by dates takes a
-// block that lies inside them as it is, skips one that lies outside, and reads the
-// records of the others.
+// block inside the dates as it is, skips a block outside, and reads the records of other
+// blocks.
 
 // redemptionStatuses lists every status of a redemption. The file depends on their order.
 var redemptionStatuses = []string{redemptionIssued, redemptionUsed, redemptionCancelled, redemptionExpired, redemptionCompleted}
@@ -389,8 +389,8 @@ func (c *redemptionPager) take(seq uint64) {
 	c.total++
 }
 
-// sets returns the sets that the filter asks for, usually the smallest first. Those of a
-// customer are left out if they are several.
+// sets returns the sets that the filter asks for, usually the smallest first. The sets of
+// a customer are left out if they are several.
 func (c *redemptionPager) sets() (list []key) {
 	if len(c.filter.of) == 1 {
 		list = append(list, c.txn.rewards.redemptionsOfKey(c.filter.of[0]))
@@ -415,7 +415,7 @@ type redemptionBlock struct {
 }
 
 // blocks yields the redemptions of the first set, newest block first. If the customer's
-// are in several sets, it yields those; if there are only dates, all redemptions.
+// redemptions are in several sets, it yields them; if there are only dates, all redemptions.
 func (c *redemptionPager) blocks(sets []key) iter.Seq2[redemptionBlock, error] {
 	if len(c.filter.of) > 1 {
 		return c.familyBlocks()

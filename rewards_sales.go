@@ -4,8 +4,8 @@ import "slices"
 
 // A sale knows the vouchers that come back with it (contract §19). A purchase has the vouchers that
 // were used in it. A return that leaves nothing of its purchase has the vouchers that the purchase
-// had then. Of the vouchers that the purchase gave, a return has those that it cancelled (contract
-// §31), and if it leaves nothing, also those that were used or had expired.
+// had then. Of the vouchers that the purchase gave, a return has the ones that it cancelled (contract
+// §31), and if it leaves nothing, also the ones that were used or had expired.
 
 // mostVouchers is how many vouchers can be used in one purchase.
 const mostVouchers = 20
@@ -71,9 +71,10 @@ func (rw *rewardsTxn) cancellable(x *redemption) (bool, error) {
 }
 
 // takeVouchers cancels the vouchers that the purchase of a return gave and that were not used: all if
-// the return leaves nothing of the purchase, else those that no longer stand. If it leaves nothing,
-// with restore also those that were used in it. It runs before the return, which then finds the
-// vouchers' points to take back. It ignores faults of the return, which the return itself reports.
+// the return leaves nothing of the purchase, else the ones that no longer stand. If it leaves
+// nothing, with restore also the vouchers that were used in the purchase. It runs before the return,
+// which then finds the vouchers' points to take back. It ignores faults of the return, which the
+// return itself reports.
 func (rw *rewardsTxn) takeVouchers(c *customer, s *sale, original *id, restore bool) error {
 	purchase, err := rw.t.sales.purchaseOf(c, s, original)
 	if err != nil || purchase == nil || len(purchase.Given)+len(purchase.Vouchers) == 0 {
@@ -127,8 +128,8 @@ func (rw *rewardsTxn) undoIf(c *customer, seq uint64, status string) error {
 }
 
 // stillBrought reports whether what a return leaves of a purchase still has what brought a voucher:
-// for a rule the least amount, items and pieces that it asks for, and for one that redeemed itself
-// points enough to take back.
+// for a voucher of a rule the least amount, items and pieces that the rule asks for, and for a voucher
+// that redeemed itself points enough to take back.
 func (rw *rewardsTxn) stillBrought(c *customer, purchase *sale, given givenVoucher) (bool, error) {
 	p, v := rw.t.cfg.programNumber(given.Program), purchase.shareIn(given.Program)
 	if p == nil || v == nil {

@@ -2,7 +2,8 @@ package main
 
 import "net/http"
 
-// Who asks to undo something, and what came of it.
+// Who may not undo a sale or a redemption can ask somebody in charge to. This file says who may ask,
+// and which requests stand; sales_undone.go stores the requests.
 
 // codeUndoRequestsFull is an error that only the panel has.
 var codeUndoRequestsFull = errorCode{"undo_requests_full", http.StatusConflict, ""}
