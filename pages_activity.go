@@ -222,32 +222,32 @@ func activityPage(v *panelRequest) (any, fillFunc) {
 			return err
 		}
 		view.Complete = records.complete
-		if view.People, err = v.workRows(t, records.works(view.Since)); err != nil {
+		if view.People, err = workRows(v, t, records.works(view.Since)); err != nil {
 			return err
 		}
-		return v.showActivity(view, &actorNames{t}, records.unusual())
+		return view.showActivity(v, t, records.unusual())
 	}
 }
 
-func (v *panelRequest) showActivity(view *activityView, names *actorNames, a activity) (err error) {
+func (view *activityView) showActivity(v *panelRequest, t *txn, a activity) (err error) {
 	if view.Busy, err = shown(v, a.Busy, func(d busyDay) (row busyRow, err error) {
 		row.busyDay = d
 		for _, by := range d.By {
-			who, _, err := v.creatorName(names, by)
+			who, _, err := creatorName(v, t, by)
 			if err != nil {
 				return row, err
 			}
 			row.Who = append(row.Who, who)
 		}
-		row.Customer, err = v.customerItem(names.txn, d.Customer)
+		row.Customer, err = customerLink(t, v.member, d.Customer)
 		return row, err
 	}); err != nil {
 		return err
 	}
 	if view.Givers, err = shown(v, a.Givers, func(g giver) (row giverRow, err error) {
-		row.giver, row.Currency = g, names.txn.cfg.programNumber(g.Program).Currency
-		row.Path = v.workPath(g.By)
-		row.Who, row.Log, err = v.creatorName(names, g.By)
+		row.giver, row.Currency = g, t.cfg.programNumber(g.Program).Currency
+		row.Path = workPath(v, g.By)
+		row.Who, row.Log, err = creatorName(v, t, g.By)
 		return row, err
 	}); err != nil {
 		return err
@@ -255,16 +255,16 @@ func (v *panelRequest) showActivity(view *activityView, names *actorNames, a act
 	if view.Selves, err = shown(v, a.Selves, func(s selfServed) (row selfRow, err error) {
 		row.selfServed = s
 		by := creator{Type: byUser, ID: s.User}
-		row.Path = v.workPath(by)
-		if row.Who, row.Log, err = v.creatorName(names, by); err == nil {
-			row.Customer, err = v.customerItem(names.txn, s.Customer)
+		row.Path = workPath(v, by)
+		if row.Who, row.Log, err = creatorName(v, t, by); err == nil {
+			row.Customer, err = customerLink(t, v.member, s.Customer)
 		}
 		return row, err
 	}); err != nil {
 		return err
 	}
 	view.Returns, err = shown(v, a.Returns, func(s *sale) (saleRow, error) {
-		shape, err := newSaleShape(names.txn, s)
+		shape, err := newSaleShape(t, s)
 		return saleRow{saleShape: shape}, err
 	})
 	return err
@@ -278,8 +278,8 @@ func shown[T, R any](v *panelRequest, f foundRows[T], row func(T) (R, error)) (r
 }
 
 // creatorName is who made a record, in words, and where the audit log has all of theirs.
-func (v *panelRequest) creatorName(names *actorNames, by creator) (name, log string, err error) {
-	shape, err := newCreatedBy(names.txn, by)
+func creatorName(v *panelRequest, t *txn, by creator) (name, log string, err error) {
+	shape, err := newCreatedBy(t, by)
 	if err != nil {
 		return "", "", err
 	}
@@ -287,19 +287,19 @@ func (v *panelRequest) creatorName(names *actorNames, by creator) (name, log str
 	if shape != nil && name == "" {
 		name = tr(v.lang, "by."+shape.Type)
 	}
-	if filter != "" && v.mayAll("audit:read") == nil {
+	if filter != "" && v.member.mayAll("audit:read") == nil {
 		log = withQuery(auditPath, []pair{{"actor", filter}, {"kind", everyKind}})
 	}
 	return name, log, err
 }
 
-// customerItem names a customer: the one that its records are of now.
-func (v *panelRequest) customerItem(t *txn, cust id) (a aboutItem, err error) {
+// customerLink names a customer: the one that its records are of now.
+func customerLink(t *txn, m *member, cust id) (a aboutItem, err error) {
 	c, err := t.merges.owner(cust)
 	if err != nil {
 		return a, err
 	}
-	return aboutItem{c.name(), v.contact(c), "/panel/clientes/" + c.ID.String()}, nil
+	return aboutItem{c.name(), m.contact(c), "/panel/clientes/" + c.ID.String()}, nil
 }
 
 // What the template asks for.
@@ -400,7 +400,7 @@ func personPage(v *panelRequest) (any, fillFunc) {
 		view.Complete, view.From = records.complete, records.from
 		all := records.works(since)
 		i := slices.IndexFunc(all, func(w work) bool { return w.By == by })
-		if err := v.whose(t, view, by, i >= 0); err != nil {
+		if err := view.whose(v, t, by, i >= 0); err != nil {
 			return err
 		}
 		own := work{By: by}
@@ -408,18 +408,18 @@ func personPage(v *panelRequest) (any, fillFunc) {
 			own = all[i]
 		}
 		rest, others := othersOf(all, by)
-		view.Tiles = v.workTiles(t.cfg, &own, &rest, others)
+		view.Tiles = prose{v.format(), v.lang}.workTiles(t.cfg, &own, &rest, others)
 		if view.Out, err = v.standsOut(t, &own, &rest, others); err != nil {
 			return err
 		}
-		return v.showWork(t, view, &own)
+		return view.showWork(v, t, &own)
 	}
 }
 
 // whose names who the page is of. Who is not in the team any more has a page while there is
 // something to tell.
-func (v *panelRequest) whose(t *txn, view *personView, by creator, did bool) (err error) {
-	if view.Name, view.Log, err = v.creatorName(&actorNames{t}, by); err != nil {
+func (view *personView) whose(v *panelRequest, t *txn, by creator, did bool) (err error) {
+	if view.Name, view.Log, err = creatorName(v, t, by); err != nil {
 		return err
 	}
 	if by.Type == byKey {
@@ -445,36 +445,36 @@ func (v *panelRequest) whose(t *txn, view *personView, by creator, did bool) (er
 }
 
 // workTiles are the figures, each beside that of the others where it tells something.
-func (v *panelRequest) workTiles(cfg *config, own, rest *work, others int) []tile {
-	f := v.format()
-	back := tile{Name: tr(v.lang, "work.returns"), Value: f.Count(uint64(own.Returns)), Change: f.MoneyWithCode(own.Back)}
+func (p prose) workTiles(cfg *config, own, rest *work, others int) []tile {
+	f := p.format
+	back := tile{Name: p.T("work.returns"), Value: f.Count(uint64(own.Returns)), Change: f.MoneyWithCode(own.Back)}
 	if share, ok := own.returned().share(); ok {
-		back.Change += " · " + tr(v.lang, "person.share", f.Percent(share))
+		back.Change += " · " + p.T("person.share", f.Percent(share))
 		if theirs, ok := rest.returned().share(); ok {
-			back.Change += tr(v.lang, "person.share.others", f.Percent(theirs))
+			back.Change += p.T("person.share.others", f.Percent(theirs))
 		}
 	}
 	if own.returned().standsOut(rest.returned()) {
 		back.Class = "down"
 	}
 	tiles := []tile{
-		{Name: tr(v.lang, "work.sales"), Value: f.Count(uint64(own.Sales)), Change: f.MoneyWithCode(own.Amount)},
+		{Name: p.T("work.sales"), Value: f.Count(uint64(own.Sales)), Change: f.MoneyWithCode(own.Amount)},
 		back,
-		{Name: tr(v.lang, "work.redeems"), Value: f.Count(uint64(own.Redemptions))},
+		{Name: p.T("work.redeems"), Value: f.Count(uint64(own.Redemptions))},
 	}
 	if own.Cancelled > 0 {
-		tiles[2].Change = counted(v.lang, "person.cancelled", f.Count(uint64(own.Cancelled)))
+		tiles[2].Change = p.Counted("person.cancelled", f.Count(uint64(own.Cancelled)))
 	}
 	for i := range own.Hand {
 		h := &own.Hand[i]
-		each := tile{Name: tr(v.lang, "person.given", cfg.programNumber(h.Program).Currency), Value: f.Number(h.Given), Change: tr(v.lang, "person.taken", f.Count(uint64(h.Times)), f.Number(h.Taken))}
+		each := tile{Name: p.T("person.given", cfg.programNumber(h.Program).Currency), Value: f.Number(h.Given), Change: p.T("person.taken", f.Count(uint64(h.Times)), f.Number(h.Taken))}
 		if h.standsOut(rest.hand(h.Program), others) {
 			each.Class = "down"
 		}
 		tiles = append(tiles, each)
 	}
 	if len(own.Hand) == 0 {
-		tiles = append(tiles, tile{Name: tr(v.lang, "work.hand"), Value: f.Count(0)})
+		tiles = append(tiles, tile{Name: p.T("work.hand"), Value: f.Count(0)})
 	}
 	return tiles
 }
@@ -511,7 +511,7 @@ func (v *panelRequest) standsOut(t *txn, own, rest *work, others int) (out []str
 	for i := range own.Favoured[:min(len(own.Favoured), mostCustomers)] {
 		c := &own.Favoured[i]
 		if h := own.hand(c.Program); c.standsOut(h) {
-			customer, err := v.customerItem(t, c.Customer)
+			customer, err := customerLink(t, v.member, c.Customer)
 			if err != nil && v.leavesOut(err) {
 				continue
 			}
@@ -525,17 +525,17 @@ func (v *panelRequest) standsOut(t *txn, own, rest *work, others int) (out []str
 }
 
 // showWork fills in the lists.
-func (v *panelRequest) showWork(t *txn, view *personView, own *work) (err error) {
+func (view *personView) showWork(v *panelRequest, t *txn, own *work) (err error) {
 	if view.Served, err = lines(v, own.Served[:min(len(own.Served), mostCustomers)], func(c regular) (row regularRow, err error) {
 		row.regular = c
-		row.Customer, err = v.customerItem(t, c.Customer)
+		row.Customer, err = customerLink(t, v.member, c.Customer)
 		return row, err
 	}); err != nil {
 		return err
 	}
 	if view.Favoured, err = lines(v, own.Favoured[:min(len(own.Favoured), mostCustomers)], func(c favoured) (row favouredRow, err error) {
 		row.favoured, row.Currency = c, t.cfg.programNumber(c.Program).Currency
-		row.Customer, err = v.customerItem(t, c.Customer)
+		row.Customer, err = customerLink(t, v.member, c.Customer)
 		return row, err
 	}); err != nil {
 		return err
@@ -549,7 +549,7 @@ func (v *panelRequest) showWork(t *txn, view *personView, own *work) (err error)
 	view.Hand, err = shown(v, firstOf(own.byHand), func(m *movement) (row handRow, err error) {
 		row.Currency = t.cfg.programNumber(m.Program).Currency
 		if row.movementShape, err = newMovementShape(t, m); err == nil {
-			row.Customer, err = v.customerItem(t, m.Customer)
+			row.Customer, err = customerLink(t, v.member, m.Customer)
 		}
 		return row, err
 	})

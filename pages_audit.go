@@ -35,26 +35,26 @@ var auditParams = []string{"actor", "action", "subject", "from", "to"}
 const everyKind = "All"
 
 // auditKind is which entries the page shows: changes, unless its query means others.
-func (v *panelRequest) auditKind() string {
+func auditKind(v *panelRequest) string {
 	return cmp.Or(v.param("kind"), auditKindOf(v.param("action")))
 }
 
 // auditQuery is the page's query as parameters of the API's.
-func (v *panelRequest) auditQuery() []pair {
+func auditQuery(v *panelRequest) []pair {
 	params := v.params(auditParams...)
-	if kind := v.auditKind(); kind != everyKind {
+	if kind := auditKind(v); kind != everyKind {
 		params = append(params, pair{"kind", kind})
 	}
 	return params
 }
 
 // auditTabs lead to each kind of entries. An action stays chosen where there are such entries.
-func (v *panelRequest) auditTabs() (tabs []navItem) {
+func auditTabs(v *panelRequest) (tabs []navItem) {
 	for _, kind := range []string{auditKindChange, auditKindSession, everyKind} {
 		params := slices.DeleteFunc(v.params(auditParams...), func(p pair) bool {
 			return p.name == "action" && kind != everyKind && auditKindOf(p.value) != kind
 		})
-		tabs = append(tabs, navItem{withQuery(auditPath, append(params, pair{"kind", kind})), "audit.kind." + kind, kind == v.auditKind()})
+		tabs = append(tabs, navItem{withQuery(auditPath, append(params, pair{"kind", kind})), "audit.kind." + kind, kind == auditKind(v)})
 	}
 	return tabs
 }
@@ -100,18 +100,17 @@ const (
 )
 
 func auditPageOf(v *panelRequest) (any, fillFunc) {
-	view := &auditView{Kind: v.auditKind(), Actor: v.param("actor"), Action: v.param("action"), Subject: v.param("subject"), From: v.param("from"), To: v.param("to"), Tabs: v.auditTabs()}
-	entries := v.ask(listAudit, append(v.auditQuery(), v.params("page")...)...)
+	view := &auditView{Kind: auditKind(v), Actor: v.param("actor"), Action: v.param("action"), Subject: v.param("subject"), From: v.param("from"), To: v.param("to"), Tabs: auditTabs(v)}
+	entries := v.ask(listAudit, append(auditQuery(v), v.params("page")...)...)
 	return view, func(t *txn) error {
 		found, err := resultOf[listShape[auditShape]](t, entries)
 		if err != nil {
 			return err
 		}
-		names := &actorNames{t}
-		if view.Rows, err = lines(v, found.Data, func(e auditShape) (auditRow, error) { return v.auditRow(names, e) }); err != nil {
+		if view.Rows, err = lines(v, found.Data, func(e auditShape) (auditRow, error) { return newAuditRow(v, t, e) }); err != nil {
 			return err
 		}
-		view.Pager, view.Total = v.pager(found.Meta), found.Meta.Total
+		view.Pager, view.Total = pager(v, found.Meta), found.Meta.Total
 		view.Keys = v.may("keys:manage")
 		if v.member.role.may("audit:read") == grantAll {
 			if view.Actors, err = makerChoices(t); err != nil {
@@ -119,25 +118,25 @@ func auditPageOf(v *panelRequest) (any, fillFunc) {
 			}
 			view.Actors = withChoice(view.Actors, view.Actor)
 		}
-		if v.mayAll("data:export") == nil {
+		if v.member.mayAll("data:export") == nil {
 			view.Export = withQuery(auditPath+"/exportar", append(v.params(auditParams...), pair{"kind", view.Kind}))
 		}
 		return nil
 	}
 }
 
-func (v *panelRequest) auditRow(names *actorNames, e auditShape) (row auditRow, err error) {
+func newAuditRow(v *panelRequest, t *txn, e auditShape) (row auditRow, err error) {
+	f := prose{v.format(), v.lang}
 	row = auditRow{auditShape: e}
 	row.Who, row.By = actorOf(e.Actor)
 	if e.Subject != nil {
-		if row.About, err = v.about(names, e.Action, *e.Subject); err != nil {
+		if row.About, err = v.about(t, e.Action, *e.Subject); err != nil {
 			return row, err
 		}
 	}
-	if row.Figures, err = v.figuresOf(names.txn, &e); err != nil {
+	if row.Figures, err = entryFigures(t, f.format, &e); err != nil {
 		return row, err
 	}
-	f := prose{v.format(), v.lang}
 	shown := e.Changes[:min(len(e.Changes), changesShown)]
 	row.More = len(e.Changes) - len(shown)
 	for _, c := range shown {
@@ -153,9 +152,9 @@ func (v *panelRequest) auditRow(names *actorNames, e auditShape) (row auditRow, 
 	return row, nil
 }
 
-// figuresOf is the amount and the points of what an entry is about; "" if it has none.
-func (v *panelRequest) figuresOf(t *txn, e *auditShape) (string, error) {
-	f, word := v.format(), strings.TrimSuffix(strings.TrimSuffix(e.Action, ".created"), ".returned")
+// entryFigures is the amount and the points of what an entry is about; "" if it has none.
+func entryFigures(t *txn, f *format, e *auditShape) (string, error) {
+	word := strings.TrimSuffix(strings.TrimSuffix(e.Action, ".created"), ".returned")
 	if e.Subject == nil || word != "transaction" {
 		return pointsMoved(t, f, e), nil
 	}
@@ -325,7 +324,7 @@ var subjectPages = map[string]string{
 }
 
 // about is what an entry is about. A customer has its name for those who may read customers.
-func (v *panelRequest) about(names *actorNames, action, subject string) (a aboutItem, err error) {
+func (v *panelRequest) about(t *txn, action, subject string) (a aboutItem, err error) {
 	word, _, _ := strings.Cut(action, ".")
 	a = aboutItem{Name: tr(v.lang, "about"), ID: subject}
 	if v.lang.Has("about." + word) {
@@ -339,27 +338,27 @@ func (v *panelRequest) about(names *actorNames, action, subject string) (a about
 	switch {
 	case !ok:
 		a.Path, name = "", subject
-	case (word == "customer" || word == "points") && v.mayAll("customers:read") == nil:
-		c, err := names.txn.customers.byID(u)
+	case (word == "customer" || word == "points") && v.member.mayAll("customers:read") == nil:
+		c, err := t.customers.byID(u)
 		if err != nil || c == nil {
 			a.Path = ""
 			return a, err
 		}
 		name = c.name()
 	case word == "key":
-		name, err = names.txn.keys.nameOf(u)
+		name, err = t.keys.nameOf(u)
 	case word == "user" || word == "session":
-		if name, err = names.txn.people.nameOf(u); name == "" { // an invitation, or who has left
+		if name, err = t.people.nameOf(u); name == "" { // an invitation, or who has left
 			a.Path = ""
 		}
 	case word == "segment":
-		if s := names.txn.cfg.segment(u); s != nil {
+		if s := t.cfg.segment(u); s != nil {
 			name = s.Name
 		} else {
 			a.Path = ""
 		}
 	case word == "configuration":
-		name = names.txn.cfg.Organization.Name
+		name = t.cfg.Organization.Name
 	}
 	if name != "" {
 		a.Name = name
@@ -388,9 +387,6 @@ func withoutNames(pattern string) string {
 	}
 	return strings.Join(parts, "/")
 }
-
-// actorNames are the names of those who do things, each looked up once.
-type actorNames struct{ txn *txn }
 
 // actorOf names who did something, and says what finds all of theirs in the log.
 func actorOf(by *createdBy) (name, filter string) {
@@ -425,14 +421,14 @@ func auditExport(v *panelRequest) (*download, fillFunc) {
 	out := csv.NewWriter(&b)
 	file := &download{name: "auditoria.csv", media: "text/csv; charset=utf-8", data: "audit"}
 	return file, func(t *txn) error {
-		if err := v.mayAll("data:export"); err != nil {
+		if err := v.member.mayAll("data:export"); err != nil {
 			return err
 		}
 		b.WriteString(sheet.MarkUTF8)
 		out.Write(auditColumns)
 		turn := new(pacer)
 		for n := 1; n <= mostExported/maxLimit && b.Len() < mostExportedBytes; n++ {
-			entries := v.ask(listAudit, append(v.auditQuery(), pair{"page", strconv.Itoa(n)}, pair{"limit", strconv.Itoa(maxLimit)})...)
+			entries := v.ask(listAudit, append(auditQuery(v), pair{"page", strconv.Itoa(n)}, pair{"limit", strconv.Itoa(maxLimit)})...)
 			if len(v.faults) > 0 {
 				return v.faults[0]
 			}
@@ -636,7 +632,7 @@ func (f *pageData) keptSubject(t *txn, c control) (fact control, err error) {
 			fact.Value = p.Name
 		}
 	default:
-		about, err := f.request.about(&actorNames{t}, word+".", c.Value)
+		about, err := f.request.about(t, word+".", c.Value)
 		if about.Name != fact.Name {
 			fact.Value = about.Name
 		}

@@ -57,7 +57,7 @@ func versionsPage(v *panelRequest) (any, fillFunc) {
 	list := v.ask(listVersions, v.params("page")...)
 	return view, func(t *txn) error {
 		found, err := resultOf[listShape[versionRow]](t, list)
-		view.Rows, view.Pager, view.Total = found.Data, v.pager(found.Meta), found.Meta.Total
+		view.Rows, view.Pager, view.Total = found.Data, pager(v, found.Meta), found.Meta.Total
 		return err
 	}
 }

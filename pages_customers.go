@@ -14,7 +14,7 @@ func customerArea() panelArea {
 	const one = "/panel/clientes/{customerId}"
 	toOne := func(v *panelRequest, id string) string { return pathOfCustomer("/panel/clientes/", v.member.role, id) }
 	back := func(v *panelRequest, _ string) string {
-		return "/panel/clientes/" + v.r.PathValue("customerId") + v.wayBack().Query()
+		return "/panel/clientes/" + v.r.PathValue("customerId") + newWayBack(v).Query()
 	}
 	byHand := []formMember{{name: "amount", kind: amountMember}, {name: "comment", must: true}, {name: "loyaltyProgramId"}, {name: "expiresAt"}}
 	patch := []formMember{{name: "status"}}
@@ -68,9 +68,9 @@ type wayBack string
 // wayParam is the parameter, and the field of forms, that has it.
 const wayParam = "de"
 
-// wayBack is what the page, or the form that was sent, says of where it was reached from. It
+// newWayBack is what the page, or the form that was sent, says of where it was reached from. It
 // keeps parameters of the list alone.
-func (v *panelRequest) wayBack() wayBack {
+func newWayBack(v *panelRequest) wayBack {
 	q, _ := url.ParseQuery(cmp.Or(v.param(wayParam), v.typedText("_"+wayParam)))
 	var kept []pair
 	for _, name := range []string{"search", "status", "page"} {
@@ -107,21 +107,21 @@ func customersPage(v *panelRequest) (any, fillFunc) {
 	view.Way = wayBack(strings.TrimPrefix(withQuery("", v.params("search", "status", "page")), "?"))
 	all := v.ask(listCustomers, v.params("search", "status", "page", "limit")...)
 	return view, func(t *txn) error {
-		if err := v.mayAll("customers:read"); err != nil {
+		if err := v.member.mayAll("customers:read"); err != nil {
 			return err
 		}
 		found, err := resultOf[appendedList[customerItem]](t, all)
 		if err != nil {
 			return err
 		}
-		view.Pager, view.Total = v.pager(found.Meta), found.Meta.Total
-		view.Rows, err = v.customerRows(t, found.Data, view.Way)
+		view.Pager, view.Total = pager(v, found.Meta), found.Meta.Total
+		view.Rows, err = newCustomerRows(v, t, found.Data, view.Way)
 		return err
 	}
 }
 
-// customerRows are customers in words; way leads back to the page that lists them.
-func (v *panelRequest) customerRows(t *txn, items []customerItem, way wayBack) (rows []customerRow, err error) {
+// newCustomerRows are customers in words; way leads back to the page that lists them.
+func newCustomerRows(v *panelRequest, t *txn, items []customerItem, way wayBack) (rows []customerRow, err error) {
 	f := v.format()
 	for _, item := range items {
 		c, err := t.customers.get(item.ID)
@@ -133,7 +133,7 @@ func (v *panelRequest) customerRows(t *txn, items []customerItem, way wayBack) (
 			return nil, err
 		}
 		row := customerRow{
-			Path: "/panel/clientes/" + item.ID.String() + way.Query(), Name: item.Name, Contact: v.contact(c), Tier: textOr(item.TierName, ""),
+			Path: "/panel/clientes/" + item.ID.String() + way.Query(), Name: item.Name, Contact: v.member.contact(c), Tier: textOr(item.TierName, ""),
 			Balance: f.Number(a.Balance), LastAt: f.UTC(c.LastSaleAt), Last: f.Ago(c.LastSaleAt),
 		}
 		if item.Status != statusActive {
@@ -273,13 +273,13 @@ func (view *customerView) showHolds(t *txn) error {
 }
 
 func customerPage(v *panelRequest) (any, fillFunc) {
-	view := &customerView{Way: v.wayBack(), Day: v.param("asOf"), Listed: v.param("loyaltyProgramId")}
-	head, own := v.head(&view.TillHead), pair{"customerId", v.r.PathValue("customerId")}
+	view := &customerView{Way: newWayBack(v), Day: v.param("asOf"), Listed: v.param("loyaltyProgramId")}
+	head, own := view.head(v), pair{"customerId", v.r.PathValue("customerId")}
 	movements := v.ask(listMovements, v.params("page", "loyaltyProgramId")...)
 	sales := v.ask(listTransactions, own, pair{"limit", "5"})
 	redemptions := v.ask(listRedemptions, own, pair{"limit", "5"})
 	return view, func(t *txn) error {
-		if err := v.mayAll("customers:read"); err != nil {
+		if err := v.member.mayAll("customers:read"); err != nil {
 			return err
 		}
 		if err := head(t); err != nil {
@@ -310,8 +310,8 @@ func customerPage(v *panelRequest) (any, fillFunc) {
 		if err != nil {
 			return err
 		}
-		view.Movements, view.Pager, view.Redemptions = moved.Data, v.pager(moved.Meta), redeemed.Data
-		if view.Sales, err = v.saleRows(t, sold.Data); err != nil {
+		view.Movements, view.Pager, view.Redemptions = moved.Data, pager(v, moved.Meta), redeemed.Data
+		if view.Sales, err = saleRows(t, v.format(), sold.Data); err != nil {
 			return err
 		}
 		view.Programs = programNames(t.cfg)
@@ -355,8 +355,8 @@ func customerEditPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
-	view := &customerEditView{Way: v.wayBack()}
-	head, detail := v.head(&view.TillHead), v.ask(getCustomer)
+	view := &customerEditView{Way: newWayBack(v)}
+	head, detail := view.head(v), v.ask(getCustomer)
 	return view, func(t *txn) error {
 		if err := head(t); err != nil {
 			return err
@@ -380,7 +380,7 @@ func pointsPage(v *panelRequest) (any, fillFunc) {
 		return to, nil
 	}
 	view := &pointsView{}
-	head := v.head(&view.TillHead)
+	head := view.head(v)
 	return view, func(t *txn) (err error) {
 		if view.Left, view.Limited, err = t.keys.leftToday(v.member.user.ID); err != nil {
 			return err
@@ -415,7 +415,7 @@ func mergePage(v *panelRequest) (any, fillFunc) {
 		return to, nil
 	}
 	view := &mergeView{Query: v.param("search")}
-	head, found := v.head(&view.TillHead), func(*txn) (any, error) { return nil, nil }
+	head, found := view.head(v), func(*txn) (any, error) { return nil, nil }
 	if view.Query != "" {
 		found = v.ask(listCustomers, pair{"search", view.Query}, pair{"limit", "10"})
 	}
@@ -424,7 +424,7 @@ func mergePage(v *panelRequest) (any, fillFunc) {
 			return err
 		}
 		if after, is := v.reviewed.(mergedShape); is {
-			return v.compare(t, view, &after)
+			return view.compare(v, t, &after)
 		}
 		matches, err := resultOf[appendedList[customerItem]](t, found)
 		if err != nil {
@@ -433,14 +433,14 @@ func mergePage(v *panelRequest) (any, fillFunc) {
 		if matches.Meta.HasNextPage {
 			view.All = matches.Meta.Total
 		}
-		hits, err := v.tillHits(t, matches.Data)
+		hits, err := tillHits(t, v.member, matches.Data)
 		view.Hits = slices.DeleteFunc(hits, func(h tillHit) bool { return h.ID == view.Customer.ID })
 		return err
 	}
 }
 
 // compare fills in what a merge comes to, as its rehearsal found it.
-func (v *panelRequest) compare(t *txn, view *mergeView, after *mergedShape) error {
+func (view *mergeView) compare(v *panelRequest, t *txn, after *mergedShape) error {
 	other, _ := parseID(v.typedText("from"))
 	c, err := t.customers.get(other)
 	if err != nil {
@@ -490,7 +490,7 @@ func erasePage(v *panelRequest) (any, fillFunc) {
 		return to, nil
 	}
 	view := &customerEditView{}
-	return view, v.head(&view.TillHead)
+	return view, view.head(v)
 }
 
 // Lists.
@@ -501,19 +501,19 @@ type pagerView struct {
 	Previous, Next string
 }
 
-func (v *panelRequest) pager(m listMeta) pagerView {
+func pager(v *panelRequest, m listMeta) pagerView {
 	limit := uint64(defaultLimit)
 	p := pagerView{Page: m.CurrentPage, Pages: (m.Total + limit - 1) / limit}
 	if m.HasPreviousPage {
-		p.Previous = v.withPage(m.CurrentPage - 1)
+		p.Previous = withPage(v, m.CurrentPage-1)
 	}
 	if m.HasNextPage {
-		p.Next = v.withPage(m.CurrentPage + 1)
+		p.Next = withPage(v, m.CurrentPage+1)
 	}
 	return p
 }
 
-func (v *panelRequest) withPage(n uint64) string {
+func withPage(v *panelRequest, n uint64) string {
 	return withQuery(v.r.URL.EscapedPath(), append(slices.Clip(v.request.query.object), pair{"page", strconv.FormatUint(n, 10)}))
 }
 
@@ -620,10 +620,10 @@ func statementPage(v *panelRequest) (any, fillFunc) {
 	if view.Month == "" {
 		view.Month = dayOf(v.request.now, v.cfg.zone).date().Format(monthForm)
 	}
-	head := v.head(&view.TillHead)
+	head := view.head(v)
 	asked := v.ask(getStatement, append(v.params("loyaltyProgramId"), pair{"month", view.Month})...)
 	return view, func(t *txn) error {
-		if err := v.mayAll("customers:read"); err != nil {
+		if err := v.member.mayAll("customers:read"); err != nil {
 			return err
 		}
 		if err := head(t); err != nil {

@@ -44,7 +44,7 @@ func homePage(v *panelRequest) (any, fillFunc) {
 	}
 	view := &homeView{}
 	return view, func(t *txn) (err error) {
-		if view.Undo, err = v.undoRequests(t); err != nil {
+		if view.Undo, err = undoRows(v, t); err != nil {
 			return err
 		}
 		if len(view.Undo) > 0 { // the page has forms
@@ -53,7 +53,7 @@ func homePage(v *panelRequest) (any, fillFunc) {
 				return nil
 			}
 		}
-		if err := v.today(t, &view.Today); err != nil {
+		if err := view.Today.today(v, t); err != nil {
 			return err
 		}
 		g, err := v.figures(t)
@@ -64,7 +64,7 @@ func homePage(v *panelRequest) (any, fillFunc) {
 		for i, path := range []string{withQuery("/panel/ventas", []pair{{"from", g.found.From}, {"to", g.found.To}}), "/panel/clientes", "/panel/estadisticas#deuda", "/panel/canjes"} {
 			view.Tiles[i].Path = path
 		}
-		if err := v.otherTiles(t, view); err != nil {
+		if err := view.otherTiles(v, t); err != nil {
 			return err
 		}
 		if g.pays {
@@ -73,13 +73,12 @@ func homePage(v *panelRequest) (any, fillFunc) {
 			view.Tiles = append(view.Tiles, paid)
 		}
 		view.Charts = []*panelChart{g.sales(), g.tiers(t.cfg)}
-		view.Lookouts, err = v.lookouts(t)
-		return err
+		return view.lookouts(v, t)
 	}
 }
 
 // today fills in the day's figures. In all they are those of the statistics.
-func (v *panelRequest) today(t *txn, view *todayView) error {
+func (view *todayView) today(v *panelRequest, t *txn) error {
 	now := dayOf(v.request.now, v.cfg.zone)
 	span := []pair{{"from", now.String()}, {"to", now.String()}}
 	found, err := resultOf[statisticsShape](t, v.ask(getStatistics, span...))
@@ -115,7 +114,7 @@ func (v *panelRequest) today(t *txn, view *todayView) error {
 		}
 	}
 	view.Tiles[len(view.Tiles)-1].Change = strings.Join(others, " · ")
-	if v.mayAll("transactions:read") != nil {
+	if v.member.mayAll("transactions:read") != nil {
 		return nil
 	}
 	records, err := recentActivity(t, now.start(v.cfg.zone), mostRead, v.leavesOut)
@@ -123,7 +122,7 @@ func (v *panelRequest) today(t *txn, view *todayView) error {
 		return err
 	}
 	view.Cut = !records.complete
-	view.Rows, err = v.workRows(t, records.works(now.start(v.cfg.zone)))
+	view.Rows, err = workRows(v, t, records.works(now.start(v.cfg.zone)))
 	return err
 }
 
@@ -131,7 +130,7 @@ func (v *panelRequest) today(t *txn, view *todayView) error {
 const mostTiles = 3
 
 // otherTiles adds what is owed in other programs, in each one's currency.
-func (v *panelRequest) otherTiles(t *txn, view *homeView) error {
+func (view *homeView) otherTiles(v *panelRequest, t *txn) error {
 	own := t.cfg.defaultProgram()
 	for _, p := range t.cfg.Programs {
 		if p == own || len(view.Tiles) == 4+mostTiles {
@@ -206,13 +205,13 @@ func statisticsPage(v *panelRequest) (any, fillFunc) {
 		}
 		view.From, view.To, view.GroupBy = g.found.From, g.found.To, g.found.GroupBy
 		view.Tiles = g.allTiles()
-		view.Charts, err = v.charts(t, g)
+		view.Charts, err = g.charts(v, t)
 		return err
 	}
 }
 
 // charts are those that the member may see.
-func (v *panelRequest) charts(t *txn, g *figures) ([]*panelChart, error) {
+func (g *figures) charts(v *panelRequest, t *txn) ([]*panelChart, error) {
 	list := []*panelChart{g.sales(), g.movedPoints(), g.owed(), g.customers(), g.tiers(t.cfg)}
 	if !v.may("keys:manage") || t.keys.planHasKeys() != nil {
 		return list, nil
@@ -246,7 +245,7 @@ func statisticsCSV(v *panelRequest) (*download, fillFunc) {
 		case g.found == nil:
 			return v.faults[0]
 		}
-		charts, err := v.charts(t, g)
+		charts, err := g.charts(v, t)
 		if err != nil {
 			return err
 		}
@@ -291,12 +290,12 @@ type lookout struct {
 
 // lookouts are rewards that run out and keys that expire, as far as the member may see
 // them.
-func (v *panelRequest) lookouts(t *txn) (all []lookout, err error) {
+func (view *homeView) lookouts(v *panelRequest, t *txn) error {
 	f := v.format()
 	for page := 1; ; page++ {
 		found, err := resultOf[listShape[rewardShape]](t, v.ask(listRewards, pair{"status", statusActive}, pair{"limit", "100"}, pair{"page", strconv.Itoa(page)}))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, r := range found.Data {
 			if r.Stock == nil || *r.Stock >= fewLeft {
@@ -310,18 +309,18 @@ func (v *panelRequest) lookouts(t *txn) (all []lookout, err error) {
 			if v.may("config:write") {
 				item.Path += "/" + r.ID.String()
 			}
-			all = append(all, item)
+			view.Lookouts = append(view.Lookouts, item)
 		}
 		if !found.Meta.HasNextPage {
 			break
 		}
 	}
 	if !v.may("keys:manage") || t.keys.planHasKeys() != nil {
-		return all, nil
+		return nil
 	}
 	keys, err := t.keys.list()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, k := range keys {
 		if k.state(t.now) != keyExpiring {
@@ -330,14 +329,14 @@ func (v *panelRequest) lookouts(t *txn) (all []lookout, err error) {
 		item := lookout{Kind: "look.kind.key", Text: tr(v.lang, "look.key", k.Name, f.Ago(k.ExpiresAt)), More: tr(v.lang, "look.unused"), Path: keysPath + "/" + k.ID.String()}
 		used, err := lastUsed(t.Tx, k.ID)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if used != 0 {
 			item.More = tr(v.lang, "look.used", f.Ago(used))
 		}
-		all = append(all, item)
+		view.Lookouts = append(view.Lookouts, item)
 	}
-	return all, nil
+	return nil
 }
 
 // Named is a date of the API in words.

@@ -287,7 +287,7 @@ func newKeyPage(v *panelRequest) (any, fillFunc) {
 		}
 		a.Presets = append(a.Presets, navItem{keysPath + "/nueva?modelo=" + p.name, "preset." + p.name, p.name == a.Preset})
 	}
-	v.typedScopes(a)
+	a.typedScopes(v.posted)
 	return a, nil
 }
 
@@ -321,7 +321,7 @@ func changeKeyPage(v *panelRequest) (any, fillFunc) {
 		if a.Kept = k.ExpiresAt != 0; a.Kept {
 			a.Expires = expiresKept
 		}
-		v.typedScopes(a)
+		a.typedScopes(v.posted)
 		asked.Asked = a
 		return nil
 	}
@@ -336,13 +336,13 @@ func wholeText(f *format, n *int) string {
 }
 
 // typedScopes takes the boxes that were checked, if the form was sent.
-func (v *panelRequest) typedScopes(a *keyAnswers) {
-	if v.posted == nil {
+func (a *keyAnswers) typedScopes(posted object) {
+	if posted == nil {
 		return
 	}
 	a.Scopes = nil
 	for _, scope := range scopes {
-		if _, checked := v.posted.get(scopeField + scope); checked {
+		if _, checked := posted.get(scopeField + scope); checked {
 			a.Scopes = append(a.Scopes, scope)
 		}
 	}
@@ -375,7 +375,7 @@ func (f *pageData) OverlapChoice() choiceView {
 }
 
 // Try is a command line to try a new key with; "" if it opens no list.
-func (f *pageData) Try(granted []string) string { return f.request.curlOf(granted) }
+func (f *pageData) Try(granted []string) string { return curlOf(f.request.api, f.request.r, granted) }
 
 // The last requests of the organization's keys (request_exchange.go), and how to mend what was
 // refused.

@@ -180,7 +180,7 @@ func keyPage(v *panelRequest) (any, fillFunc) {
 	}
 	view := &keyView{Made: v.param(madeParam) != ""}
 	return view, func(t *txn) error {
-		if err := v.oneKey(t, view); err != nil {
+		if err := view.oneKey(t, v.r); err != nil {
 			return err
 		}
 		entries, _, err := t.audit.entries(auditFilter{to: never, subject: view.ID.String()}, page{1, manyKeyEvents})
@@ -209,7 +209,7 @@ func oneKeyPage(v *panelRequest) (any, fillFunc) {
 	}
 	view := &keyView{}
 	return view, func(t *txn) error {
-		if err := v.oneKey(t, view); err != nil {
+		if err := view.oneKey(t, v.r); err != nil {
 			return err
 		}
 		if view.State == keyRevoked { // nothing is left to do
@@ -220,8 +220,8 @@ func oneKeyPage(v *panelRequest) (any, fillFunc) {
 }
 
 // oneKey finds the key that the path names.
-func (v *panelRequest) oneKey(t *txn, view *keyView) error {
-	k, _, err := t.keys.own(pathIDOf(v.r, keyIDParam).String(), "")
+func (view *keyView) oneKey(t *txn, r *http.Request) error {
+	k, _, err := t.keys.own(pathIDOf(r, keyIDParam).String(), "")
 	if err != nil {
 		return notKey(err)
 	}
@@ -241,11 +241,11 @@ func notKey(err error) error {
 
 // curlOf is a command line that a key with some scopes can be tried with; "" if no read is
 // open to it.
-func (v *panelRequest) curlOf(granted []string) string {
-	for _, r := range v.api.routes() {
-		path, reads := strings.CutPrefix(r.pattern, "GET ")
-		if reads && r.scope != "" && !strings.Contains(path, "{") && !strings.HasSuffix(path, "/lookup") && (len(granted) == 0 || slices.Contains(granted, r.scope)) {
-			return "curl " + v.api.baseOf(v.r) + path + " \\\n  " + `-H "Authorization: Bearer $SELLO_KEY"`
+func curlOf(a *api, r *http.Request, granted []string) string {
+	for _, route := range a.routes() {
+		path, reads := strings.CutPrefix(route.pattern, "GET ")
+		if reads && route.scope != "" && !strings.Contains(path, "{") && !strings.HasSuffix(path, "/lookup") && (len(granted) == 0 || slices.Contains(granted, route.scope)) {
+			return "curl " + a.baseOf(r) + path + " \\\n  " + `-H "Authorization: Bearer $SELLO_KEY"`
 		}
 	}
 	return ""

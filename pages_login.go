@@ -105,13 +105,13 @@ func (a panelAddress) deviceCookie(token string) *http.Cookie {
 
 // placeAfter is the page of the panel that a text names, for after a log-in. What is no page
 // is the first one. The text is never used as it is.
-func (v *panelRequest) placeAfter(text string) string {
+func (p *panel) placeAfter(text string) string {
 	u, err := url.ParseRequestURI(text)
 	if err != nil || u.Scheme != "" || u.Host != "" || path.Clean(u.Path) != u.Path {
 		return "/panel"
 	}
-	_, pattern := v.panel.mux.Handler(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: u.Path, RawPath: u.RawPath}})
-	page := v.panel.pages[strings.TrimPrefix(pattern, "GET ")]
+	_, pattern := p.mux.Handler(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: u.Path, RawPath: u.RawPath}})
+	page := p.pages[strings.TrimPrefix(pattern, "GET ")]
 	if page == nil || page.need == everyone && page.path != invitationPath || page.path == provePath {
 		return "/panel"
 	}
@@ -164,7 +164,7 @@ func runLogIn(v *panelRequest) error {
 		return v.render("login-code", &logInView{Kept: kept})
 	}
 	if done.Half {
-		return v.redirect(withQuery("/panel/entrar/codigo", []pair{{"ir", v.placeAfter(v.typedText("ir"))}}))
+		return v.redirect(withQuery("/panel/entrar/codigo", []pair{{"ir", v.panel.placeAfter(v.typedText("ir"))}}))
 	}
 	return v.goOn()
 }
@@ -174,7 +174,7 @@ func (v *panelRequest) goOn() error {
 	if kept := v.keptForm(); kept != nil {
 		return v.sendKept(kept)
 	}
-	return v.redirect(v.placeAfter(v.typedText("ir")))
+	return v.redirect(v.panel.placeAfter(v.typedText("ir")))
 }
 
 func logInCodePage(v *panelRequest) (any, fillFunc) {
@@ -318,9 +318,9 @@ func runInvitation(v *panelRequest) error {
 
 func provePage(v *panelRequest) (any, fillFunc) {
 	if v.posted != nil {
-		return &proveView{To: v.placeAfter(v.typedText("ir")), Kept: v.keptForm()}, nil
+		return &proveView{To: v.panel.placeAfter(v.typedText("ir")), Kept: v.keptForm()}, nil
 	}
-	view := &proveView{To: v.placeAfter(v.param("ir"))}
+	view := &proveView{To: v.panel.placeAfter(v.param("ir"))}
 	if v.member.hasProved(v.request.now) {
 		return redirection{view.To}, nil
 	}
@@ -355,7 +355,7 @@ func lockArea() panelArea {
 func lockPage(v *panelRequest) (any, fillFunc) {
 	switch {
 	case !v.member.locked:
-		return redirection{v.placeAfter(v.param("ir"))}, nil
+		return redirection{v.panel.placeAfter(v.param("ir"))}, nil
 	case v.posted != nil:
 		return &lockView{To: v.typedText("ir"), Kept: v.keptForm()}, nil
 	}
@@ -410,7 +410,7 @@ func (v *panelRequest) tryPIN(field string, then func(*txn, *session) error) (go
 // endHere shows the page for logging in, as the session has ended. What the lock's page kept
 // goes on with it, unless it is more than somebody who is not logged in may send.
 func (v *panelRequest) endHere() error {
-	view := &logInView{Ended: true, To: v.placeAfter(v.typedText("ir")), Kept: v.keptForm()}
+	view := &logInView{Ended: true, To: v.panel.placeAfter(v.typedText("ir")), Kept: v.keptForm()}
 	if v.r.ContentLength > maxForm {
 		view.Kept, view.Lost = nil, true
 	}

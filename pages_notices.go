@@ -13,7 +13,7 @@ import (
 // text of the shop's. Sello sends nothing. Also whether a customer wants notices, on other pages.
 
 func noticeArea() panelArea {
-	back := func(v *panelRequest, _ string) string { return v.noticeList() }
+	back := func(v *panelRequest, _ string) string { return noticeList(v) }
 	members := []formMember{{name: "que"}, {name: "after"}}
 	return panelArea{[]panelPage{{noticesPath, "customers:edit", "notices", noticesPage}}, []panelForm{
 		{path: noticesPath + "/{customerId}/escrito", need: "customers:edit", from: noticesPath, members: members, handle: markNotice(true), done: back, forms: true},
@@ -63,13 +63,13 @@ func noticeTabNamed(name string) int {
 }
 
 // noticeParam is a parameter of the page, or of the form that was sent from it.
-func (v *panelRequest) noticeParam(name string) string {
+func noticeParam(v *panelRequest, name string) string {
 	return cmp.Or(v.param(name), v.typedText(name))
 }
 
 // noticeList is the address of the page that a form was sent from.
-func (v *panelRequest) noticeList() string {
-	return withQuery(noticesPath, givenParams([]pair{{"que", v.noticeParam("que")}, {"after", v.noticeParam("after")}}))
+func noticeList(v *panelRequest) string {
+	return withQuery(noticesPath, givenParams([]pair{{"que", noticeParam(v, "que")}, {"after", noticeParam(v, "after")}}))
 }
 
 // A noticesView is a page of one list.
@@ -101,8 +101,8 @@ func noticesPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
-	at := noticeTabNamed(v.noticeParam("que"))
-	view := &noticesView{List: noticeTabs[at].name, After: v.noticeParam("after")}
+	at := noticeTabNamed(noticeParam(v, "que"))
+	view := &noticesView{List: noticeTabs[at].name, After: noticeParam(v, "after")}
 	view.Begins = view.After == ""
 	for i, tab := range noticeTabs {
 		view.Tabs = append(view.Tabs, noticeLink{withQuery(noticesPath, []pair{{"que", tab.name}}), tr(v.lang, "notices.tab."+tab.name), i == at})
@@ -113,7 +113,7 @@ func noticesPage(v *panelRequest) (any, fillFunc) {
 		v.faults = append(v.faults, invalidField("after", "debe ser el next de una respuesta, o estar vacío"))
 	}
 	return view, func(t *txn) error {
-		if err := v.mayAll("customers:edit"); err != nil || !ok {
+		if err := v.member.mayAll("customers:edit"); err != nil || !ok {
 			return err
 		}
 		list, next, err := remindersAfter(t, noticeTabs[at].query, after, defaultLimit)
@@ -121,7 +121,7 @@ func noticesPage(v *panelRequest) (any, fillFunc) {
 			return err
 		}
 		for _, r := range list {
-			row, err := v.noticeRow(t, noticeTabs[at].query.kind, r)
+			row, err := prose{v.format(), v.lang}.noticeRow(t, noticeTabs[at].query.kind, r)
 			if err != nil {
 				return err
 			}
@@ -135,15 +135,15 @@ func noticesPage(v *panelRequest) (any, fillFunc) {
 }
 
 // noticeRow puts a reminder into words: why for the shop, the text for the customer.
-func (v *panelRequest) noticeRow(t *txn, kind noticeKind, r reminder) (row noticeRow, err error) {
-	f, c := v.format(), r.customer
+func (p prose) noticeRow(t *txn, kind noticeKind, r reminder) (row noticeRow, err error) {
+	f, c := p.format, r.customer
 	row = noticeRow{Path: "/panel/clientes/" + c.ID.String(), Name: c.name(), Form: noticesPath + "/" + c.ID.String()}
 	if w, ok := writtenOf(c.Written, kind, t.now); ok {
 		who, err := t.people.nameOf(w.User)
 		if err != nil {
 			return row, err
 		}
-		row.Written = tr(v.lang, "notices.written", cmp.Or(who, tr(v.lang, "notices.written.gone")), f.Moment(w.At))
+		row.Written = p.T("notices.written", cmp.Or(who, p.T("notices.written.gone")), f.Moment(w.At))
 	}
 	written := formatOf(t.cfg, "es") // as the customer reads it
 	if strings.HasPrefix(t.cfg.Organization.Settings.Language, "en") {
@@ -159,11 +159,11 @@ func (v *panelRequest) noticeRow(t *txn, kind noticeKind, r reminder) (row notic
 	switch kind {
 	case noticeExpiring:
 		known["puntos"], known["moneda"], known["fecha"] = written.Number(r.points), r.program.Currency.Of(r.points), written.Date(r.at)
-		row.Why = tr(v.lang, "notices.why.expiring", f.Number(r.points), r.program.Currency.Of(r.points), f.Date(r.at))
+		row.Why = p.T("notices.why.expiring", f.Number(r.points), r.program.Currency.Of(r.points), f.Date(r.at))
 	case noticeBirthday:
-		row.Why = tr(v.lang, "notices.why.birthday", f.LongDay(r.birthday))
+		row.Why = p.T("notices.why.birthday", f.LongDay(r.birthday))
 	case noticeAlmost:
-		row.Why = tr(v.lang, "notices.why.almost", r.goal)
+		row.Why = p.T("notices.why.almost", r.goal)
 	}
 	row.Text = filledNotice(t.cfg.Organization.notice(kind), known)
 	escape := func(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }

@@ -40,8 +40,8 @@ func operatorArea() panelArea {
 func fillNow(err error) fillFunc { return func(*txn) error { return err } }
 
 // backedUp is operated for what concerns backups: an error if the server makes none.
-func (v *panelRequest) backedUp() (*panelServer, error) {
-	s, err := v.operated()
+func (p *panel) backedUp() (*panelServer, error) {
+	s, err := p.operated()
 	if err == nil && s.plan == nil {
 		err = newError(codeRouteNotFound)
 	}
@@ -49,11 +49,11 @@ func (v *panelRequest) backedUp() (*panelServer, error) {
 }
 
 // operated returns the server; an error if there is none.
-func (v *panelRequest) operated() (*panelServer, error) {
-	if v.panel.server == nil {
+func (p *panel) operated() (*panelServer, error) {
+	if p.server == nil {
 		return nil, errUnavailable
 	}
-	return v.panel.server, nil
+	return p.server, nil
 }
 
 // An operatorView is how the server is.
@@ -89,14 +89,14 @@ type serverFigures struct {
 }
 
 func operatorPage(v *panelRequest) (any, fillFunc) {
-	s, err := v.operated()
+	s, err := v.panel.operated()
 	if err != nil {
 		return nil, fillNow(err)
 	}
 	b := &s.build
 	view := &operatorView{
 		Version: b.Version, Commit: b.Revision, Go: b.Go, Platform: b.Platform, Address: s.address, Name: s.name,
-		Modified: b.Modified, Schema: b.Schema, Started: s.started, Now: s.figures(v.api, v.request.now), Source: v.sourceView(),
+		Modified: b.Modified, Schema: b.Schema, Started: s.started, Now: s.figures(v.api, v.request.now), Source: newSourceView(v),
 	}
 	view.Alerts = s.alerts(&view.Now, v.request.now)
 	return view, nil
@@ -158,7 +158,7 @@ type sourceView struct {
 	Trusted            []string
 }
 
-func (v *panelRequest) sourceView() sourceView {
+func newSourceView(v *panelRequest) sourceView {
 	s := sourceView{Text: "source.direct", Source: v.source().String()}
 	if peer, err := netip.ParseAddrPort(v.r.RemoteAddr); err == nil {
 		s.Peer = plainAddr(peer.Addr()).String()
@@ -204,7 +204,7 @@ type backupFile struct {
 const backupsShown = 50
 
 func backupsPage(v *panelRequest) (any, fillFunc) {
-	s, err := v.backedUp()
+	s, err := v.panel.backedUp()
 	if err != nil {
 		return nil, fillNow(err)
 	}
@@ -242,7 +242,7 @@ func backupsPage(v *panelRequest) (any, fillFunc) {
 }
 
 func startBackup(v *panelRequest) error {
-	s, err := v.backedUp()
+	s, err := v.panel.backedUp()
 	if err == nil {
 		err = startTask(v, &s.copying, auditBackupStarted, func(ctx context.Context, _ *struct{}) (*backedUp, error) { return s.plan.makeOne(ctx) })
 	}
@@ -268,7 +268,7 @@ type wrongIn struct {
 }
 
 func verifyPage(v *panelRequest) (any, fillFunc) {
-	s, err := v.operated()
+	s, err := v.panel.operated()
 	if err != nil {
 		return nil, fillNow(err)
 	}
@@ -301,7 +301,7 @@ func problemsBy(done *verification) (list []wrongIn) {
 }
 
 func startVerify(v *panelRequest) error {
-	s, err := v.operated()
+	s, err := v.panel.operated()
 	if err == nil {
 		err = startTask(v, &s.checking, auditVerifyStarted, func(ctx context.Context, p *verifyProgress) (*verification, error) {
 			return s.check(ctx, verifyRequest{}, p)
@@ -340,7 +340,7 @@ func startTask[P, R any](v *panelRequest, k *panelTask[P, R], action string, wor
 
 // digestsFile is what `sello verify -since` takes: how far the ledgers and audit logs had come.
 func digestsFile(v *panelRequest) (any, fillFunc) {
-	s, err := v.operated()
+	s, err := v.panel.operated()
 	if err != nil {
 		return nil, fillNow(err)
 	}
@@ -396,7 +396,7 @@ func organizationsPage(v *panelRequest) (any, fillFunc) {
 			}
 			view.Rows = append(view.Rows, row)
 		}
-		view.Pager = v.pager(newListMeta(view.Total, p))
+		view.Pager = pager(v, newListMeta(view.Total, p))
 		return nil
 	}
 }

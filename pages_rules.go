@@ -494,7 +494,7 @@ func simulatorPage(v *panelRequest) (any, fillFunc) {
 		return view, nil
 	}
 	found := &tillView{Query: view.Query, Asked: true}
-	find := v.find(found)
+	find := found.find(v)
 	if u, is := parseID(view.Query); is {
 		find = func(*txn) error { found.One = u; return nil }
 	}
@@ -508,7 +508,7 @@ func simulatorPage(v *panelRequest) (any, fillFunc) {
 			return nil
 		}
 		v.posted = append(v.posted, pair{"customerId", found.One.String()})
-		return v.simulate(t, view, asked)
+		return view.simulate(v, t, asked)
 	}
 }
 
@@ -522,7 +522,7 @@ func (view *simulatorView) pick(v *panelRequest, hits []tillHit) {
 
 // simulate rehearses the sale: at the moment that was asked for, if that is yet to come;
 // else now, as a sale that comes late.
-func (v *panelRequest) simulate(t *txn, view *simulatorView, asked bool) error {
+func (view *simulatorView) simulate(v *panelRequest, t *txn, asked bool) error {
 	view.At = v.request.now
 	if text, _ := v.posted.get("at"); text != "" {
 		at, ok := parseTime(text, v.cfg.zone)
@@ -547,7 +547,7 @@ func (v *panelRequest) simulate(t *txn, view *simulatorView, asked bool) error {
 	if err != nil {
 		return err
 	}
-	view.Customer, view.Contact, view.Currency = c.name(), v.contact(c), t.cfg.programNumber(c.Program).Currency
+	view.Customer, view.Contact, view.Currency = c.name(), v.member.contact(c), t.cfg.programNumber(c.Program).Currency
 	if !asked {
 		return nil
 	}

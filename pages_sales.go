@@ -30,7 +30,7 @@ func saleArea() panelArea {
 // afterReturn is the page of a return that was registered: at the till for a member who may
 // not see all sales.
 func afterReturn(v *panelRequest, id string) string {
-	if v.mayAll("transactions:read") != nil {
+	if v.member.mayAll("transactions:read") != nil {
 		return afterDone("/panel/caja/" + v.typedText("customerId") + "/venta/" + id)
 	}
 	return "/panel/ventas/" + id
@@ -64,7 +64,7 @@ func salesPage(v *panelRequest) (any, fillFunc) {
 		all = v.ask(listSalesBy, v.params(append(saleParams, byParam, olderParam)...)...)
 	}
 	return view, func(t *txn) (err error) {
-		if err := v.mayAll("transactions:read"); err != nil {
+		if err := v.member.mayAll("transactions:read"); err != nil {
 			return err
 		}
 		if view.Who, err = makerChoices(t); err != nil {
@@ -81,13 +81,13 @@ func salesPage(v *panelRequest) (any, fillFunc) {
 		if err != nil {
 			return err
 		}
-		view.Pager, view.Total = v.pager(found.Meta), found.Meta.Total
+		view.Pager, view.Total = pager(v, found.Meta), found.Meta.Total
 		return view.fill(v, t, found.Data)
 	}
 }
 
 func (w *salesView) fill(v *panelRequest, t *txn, list []saleShape) (err error) {
-	w.Sales, err = v.saleRows(t, list)
+	w.Sales, err = saleRows(t, v.format(), list)
 	w.Registered = !slices.IsSortedFunc(list, func(a, b saleShape) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
 	return err
 }
@@ -106,10 +106,10 @@ type saleView struct {
 }
 
 func salePage(v *panelRequest) (any, fillFunc) {
-	view := &saleView{Restore: v.mayAll("redemptions:cancel") == nil}
+	view := &saleView{Restore: v.member.mayAll("redemptions:cancel") == nil}
 	sale := v.ask(getTransaction)
 	return view, func(t *txn) (err error) {
-		if err := v.mayAll("transactions:read"); err != nil {
+		if err := v.member.mayAll("transactions:read"); err != nil {
 			return err
 		}
 		shape, err := resultOf[saleShape](t, sale)
@@ -118,17 +118,17 @@ func salePage(v *panelRequest) (any, fillFunc) {
 		}
 		view.Programs, view.Shares = programNames(t.cfg), sharesOf(t.cfg, &shape)
 		view.Sale.saleShape = shape
-		return v.linked(t, view)
+		return view.linked(v, t)
 	}
 }
 
 // linked fills in what belongs to a sale: the purchase of a return, the returns of a purchase.
-func (v *panelRequest) linked(t *txn, view *saleView) error {
+func (view *saleView) linked(v *panelRequest, t *txn) error {
 	s, err := t.sales.get(*view.Sale.ID)
 	if err != nil {
 		return err
 	}
-	if view.Why, err = v.why(t, s); err != nil {
+	if view.Why, err = whyEarned(v, t, s); err != nil {
 		return err
 	}
 	view.Sale.Back = s.back()
@@ -182,7 +182,7 @@ func returnPage(v *panelRequest) (any, fillFunc) {
 			return err
 		}
 		view.Left = s.Total - s.Returned
-		if view.Request, err = v.undoRequest(t, s.ID); err != nil {
+		if view.Request, err = undoRowOf(t, v.member, s.ID); err != nil {
 			return err
 		}
 		for i, it := range s.Items {
@@ -190,8 +190,8 @@ func returnPage(v *panelRequest) (any, fillFunc) {
 				view.Lines = append(view.Lines, it)
 			}
 		}
-		v.sentFirst(view.Lines)
-		if v.mayAll("redemptions:cancel") == nil {
+		view.sentFirst(v)
+		if v.member.mayAll("redemptions:cancel") == nil {
 			view.Vouchers = slices.DeleteFunc(view.Sale.UsedIn(), func(x saleRedemption) bool { return x.Status != redemptionUsed })
 		}
 		if ret, is := v.reviewed.(saleShape); is {
@@ -202,16 +202,16 @@ func returnPage(v *panelRequest) (any, fillFunc) {
 }
 
 // sentFirst puts the items that were sent before the others, as the form's rows are numbered.
-func (v *panelRequest) sentFirst(lines []item) {
-	for n := range lines {
+func (view *returnView) sentFirst(v *panelRequest) {
+	for n := range view.Lines {
 		sku, price := v.typedText(fmt.Sprintf("items[%d].sku", n)), v.typedText(fmt.Sprintf("items[%d].price", n))
-		i := slices.IndexFunc(lines[n:], func(it item) bool { return it.SKU == sku && v.format().Number(it.Price) == price })
+		i := slices.IndexFunc(view.Lines[n:], func(it item) bool { return it.SKU == sku && v.format().Number(it.Price) == price })
 		if i < 0 {
 			return
 		}
-		sent := lines[n+i]
-		copy(lines[n+1:], lines[n:n+i])
-		lines[n] = sent
+		sent := view.Lines[n+i]
+		copy(view.Lines[n+1:], view.Lines[n:n+i])
+		view.Lines[n] = sent
 	}
 }
 
@@ -220,7 +220,7 @@ func restoring(v *panelRequest, name string) string {
 	if v.typedText(name) == "" {
 		return ""
 	}
-	if err := v.mayAll("redemptions:cancel"); err != nil {
+	if err := v.member.mayAll("redemptions:cancel"); err != nil {
 		v.faults = append(v.faults, publicError(err))
 	}
 	return "true"
@@ -319,10 +319,10 @@ func (v *salesView) PagerText(f *pageData) pagerText {
 		p.Pages = 1
 	}
 	if v.Scan.begun {
-		p.Previous = f.request.withOlder(0)
+		p.Previous = withOlder(f.request, 0)
 	}
 	if v.Scan.older > 0 {
-		p.Next = f.request.withOlder(v.Scan.older)
+		p.Next = withOlder(f.request, v.Scan.older)
 	}
 	if v.Scan.cut {
 		p.Text = f.T("sales.by.cut", f.Count(v.Scan.looked), f.DayAndYear(dayOf(v.Scan.last, f.zone)))
@@ -438,7 +438,7 @@ func listSalesBy(r *request) action {
 
 // withOlder is the address of the page that begins where older sales are left to look at; 0: of
 // the page that begins with the newest.
-func (v *panelRequest) withOlder(older uint64) string {
+func withOlder(v *panelRequest, older uint64) string {
 	params := slices.DeleteFunc(slices.Clone(v.request.query.object), func(p pair) bool { return p.name == olderParam })
 	if older > 0 {
 		params = append(params, pair{olderParam, strconv.FormatUint(older, 10)})
@@ -479,7 +479,7 @@ type redemptionRow struct {
 
 // redemptionsPage lists the redemptions. Who may not see all customers finds one by its code.
 func redemptionsPage(v *panelRequest) (any, fillFunc) {
-	view := &redemptionsView{Code: strings.ToUpper(trimBlanks(v.param("code"))), Status: v.param("status"), From: v.param("from"), To: v.param("to"), Search: v.mayAll("customers:read") != nil}
+	view := &redemptionsView{Code: strings.ToUpper(trimBlanks(v.param("code"))), Status: v.param("status"), From: v.param("from"), To: v.param("to"), Search: v.member.mayAll("customers:read") != nil}
 	all := v.ask(listRedemptions, append([]pair{{"code", view.Code}}, v.params("status", "from", "to", "page")...)...)
 	return view, func(t *txn) error {
 		if view.Search && view.Code == "" {
@@ -496,7 +496,7 @@ func redemptionsPage(v *panelRequest) (any, fillFunc) {
 			}
 			view.Rows = append(view.Rows, row)
 		}
-		view.Pager, view.Total = v.pager(found.Meta), found.Meta.Total
+		view.Pager, view.Total = pager(v, found.Meta), found.Meta.Total
 		return nil
 	}
 }
@@ -541,7 +541,7 @@ func redemptionPage(v *panelRequest) (any, fillFunc) {
 		}
 		view.Fresh = v.justDone(view.Redemption.lastAt())
 		view.Use = view.Redemption.Status == redemptionIssued && v.may("rewards:write")
-		if view.Request, err = v.undoRequest(t, x.ID); err != nil {
+		if view.Request, err = undoRowOf(t, v.member, x.ID); err != nil {
 			return err
 		}
 		cancellable, err := t.rewards.cancellable(x)

@@ -304,7 +304,7 @@ func membersPage(v *panelRequest) (any, fillFunc) {
 	view := &membersView{Begins: v.param("after") == ""}
 	list := v.ask(listMembers, v.params("after")...)
 	return view, func(t *txn) error {
-		if err := v.mayAll("customers:read"); err != nil {
+		if err := v.member.mayAll("customers:read"); err != nil {
 			return err
 		}
 		s := t.cfg.segment(pathIDOf(v.r, "segmentId"))
@@ -312,10 +312,10 @@ func membersPage(v *panelRequest) (any, fillFunc) {
 			return newError(codeSegmentNotFound)
 		}
 		view.Name, view.Sentence, view.Active = s.Name, wordingOf(v, t.cfg).segment(&s.Rule), s.IsActive
-		if v.mayAll("points:write") == nil {
+		if v.member.mayAll("points:write") == nil {
 			view.Give = "/panel/segmentos/" + s.ID.String() + "/dar"
 		}
-		if v.mayAll("data:export") == nil {
+		if v.member.mayAll("data:export") == nil {
 			view.Export = v.r.URL.EscapedPath() + "/csv"
 		}
 		found, err := resultOf[walkedCustomers](t, list)
@@ -325,7 +325,7 @@ func membersPage(v *panelRequest) (any, fillFunc) {
 		if next := textOr(found.Next, ""); next != "" {
 			view.Next, view.Few = withQuery(v.r.URL.EscapedPath(), []pair{{"after", next}}), len(found.Data) < defaultLimit
 		}
-		view.Rows, err = v.customerRows(t, found.Data, "")
+		view.Rows, err = newCustomerRows(v, t, found.Data, "")
 		return err
 	}
 }
@@ -345,7 +345,7 @@ func membersExport(v *panelRequest) (*download, fillFunc) {
 	out.Write(columnsOf(in))
 	part := func(t *txn) error {
 		for _, p := range []permission{"customers:read", "data:export"} {
-			if err := v.mayAll(p); err != nil {
+			if err := v.member.mayAll(p); err != nil {
 				return err
 			}
 		}

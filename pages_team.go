@@ -211,7 +211,7 @@ type linkRow struct {
 	Touch bool // the member may take it back
 }
 
-func (v *panelRequest) linkRow(t *txn, i *invitation) (row linkRow, err error) {
+func newLinkRow(t *txn, by *member, i *invitation) (row linkRow, err error) {
 	row = linkRow{invitation: i, Email: i.Email, Role: i.Role, Reset: i.Kind == invitationReset}
 	from := role("")
 	if row.Reset {
@@ -225,7 +225,7 @@ func (v *panelRequest) linkRow(t *txn, i *invitation) (row linkRow, err error) {
 		}
 		row.Email, row.Role, from = u.Email, m.Role, m.Role
 	}
-	row.Touch = v.member.mayManage(id{}, from, row.Role) == nil
+	row.Touch = by.mayManage(id{}, from, row.Role) == nil
 	row.By, err = newCreatedBy(t, i.By)
 	return row, err
 }
@@ -243,7 +243,7 @@ type teamRow struct {
 	Sessions    int
 }
 
-func (v *panelRequest) teamRow(t *txn, m *teammate) (teamRow, error) {
+func newTeamRow(v *panelRequest, t *txn, m *teammate) (teamRow, error) {
 	row := teamRow{ID: m.ID, Name: m.Name, Email: m.Email, Role: m.Role, Out: !m.active(), LoggedInAt: m.LoggedInAt, Self: v.member.is(m.ID)}
 	row.Touch = v.member.mayManage(m.ID, m.Role, m.Role) == nil
 	f, err := factorOf(t.Tx, m.ID)
@@ -275,7 +275,7 @@ func teamPage(v *panelRequest) (any, fillFunc) {
 			return err
 		}
 		for _, m := range team {
-			row, err := v.teamRow(t, m)
+			row, err := newTeamRow(v, t, m)
 			if err != nil {
 				return err
 			}
@@ -286,7 +286,7 @@ func teamPage(v *panelRequest) (any, fillFunc) {
 			return err
 		}
 		for _, i := range open {
-			row, err := v.linkRow(t, i.invitation)
+			row, err := newLinkRow(t, v.member, i.invitation)
 			if err != nil {
 				return err
 			}
@@ -311,12 +311,12 @@ func teamNewPage(v *panelRequest) (any, fillFunc) {
 	if to, ok := v.needToken(); !ok {
 		return to, nil
 	}
-	return &teamNewView{v.rolesToGive("")}, nil
+	return &teamNewView{rolesToGive(v.member.role, "")}, nil
 }
 
-// rolesToGive are the roles that the member may give to somebody with a role.
-func (v *panelRequest) rolesToGive(from role) []role {
-	return slices.DeleteFunc(slices.Clone(roles), func(r role) bool { return v.member.role.mayManage(from, r, false) != nil })
+// rolesToGive are the roles that a member with one of its own may give to somebody with a role.
+func rolesToGive(own, from role) []role {
+	return slices.DeleteFunc(slices.Clone(roles), func(r role) bool { return own.mayManage(from, r, false) != nil })
 }
 
 // A teammateView is one person.
@@ -344,10 +344,10 @@ func teammatePage(v *panelRequest) (any, fillFunc) {
 		if err != nil {
 			return panelFault(err)
 		}
-		if view.teamRow, err = v.teamRow(t, m); err != nil {
+		if view.teamRow, err = newTeamRow(v, t, m); err != nil {
 			return err
 		}
-		view.Since, view.Roles = m.Since, v.rolesToGive(m.Role)
+		view.Since, view.Roles = m.Since, rolesToGive(v.member.role, m.Role)
 		if view.Gives = m.Role.may("points:write") != grantNone; m.MaxPointsPerDay != 0 {
 			view.MaxPointsPerDay = &m.MaxPointsPerDay
 		}

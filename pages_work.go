@@ -365,10 +365,10 @@ type workRow struct {
 }
 
 // workRows are the rows of all who did something since a moment.
-func (v *panelRequest) workRows(t *txn, list []work) (rows []workRow, err error) {
+func workRows(v *panelRequest, t *txn, list []work) (rows []workRow, err error) {
 	f := v.format()
 	return lines(v, list, func(w work) (row workRow, err error) {
-		row = workRow{work: w, Path: v.workPath(w.By), Gave: f.handWords(t.cfg, w.Hand)}
+		row = workRow{work: w, Path: workPath(v, w.By), Gave: f.handWords(t.cfg, w.Hand)}
 		rest, others := othersOf(list, w.By)
 		row.Out = w.standsOut(&rest, others)
 		row.By, err = newCreatedBy(t, w.By)
@@ -382,7 +382,7 @@ const (
 )
 
 // workPath is the page that shows what somebody did: their activity, or the list of their sales.
-func (v *panelRequest) workPath(by creator) string {
+func workPath(v *panelRequest, by creator) string {
 	switch {
 	case by.Type == byUser && v.may(usersManage):
 		return strings.Replace(personPath, "{userId}", by.ID.String(), 1)

@@ -63,7 +63,7 @@ func (v *panelRequest) submit(f *panelForm) error {
 	if _, review := v.posted.get(reviewField); review {
 		return v.review(f, act, nil)
 	}
-	if !v.isAsReviewed(f) {
+	if !f.isAsReviewed(v.posted) {
 		return v.review(f, act, newError(codeShownChanged))
 	}
 	given, err := v.commit(f, req, act)
@@ -342,7 +342,7 @@ func (v *panelRequest) commit(f *panelForm, req *request, act action) (givenAnsw
 		if err != nil {
 			return givenAnswer{}, err
 		}
-		if !done.replayed && !v.isAsShown(f, done.value) {
+		if !done.replayed && !f.isAsShown(v.posted, done.value) {
 			return givenAnswer{}, newError(codeShownChanged)
 		}
 		made := madeID(done.body)
@@ -442,15 +442,15 @@ func shownOfReturn(done any) any {
 }
 
 // isAsReviewed reports whether a form has the fields that were reviewed, if they were.
-func (v *panelRequest) isAsReviewed(f *panelForm) bool {
-	sent, reviewed := v.posted.get(reviewedField)
+func (f *panelForm) isAsReviewed(posted object) bool {
+	sent, reviewed := posted.get(reviewedField)
 	fields, _, _ := strings.Cut(sent, ".")
-	return f.shows == nil || !reviewed && !f.proof || fields == postedDigest(v.posted)
+	return f.shows == nil || !reviewed && !f.proof || fields == postedDigest(posted)
 }
 
 // isAsShown reports whether a form does what its page showed, if it did.
-func (v *panelRequest) isAsShown(f *panelForm, done any) bool {
-	sent, reviewed := v.posted.get(reviewedField)
+func (f *panelForm) isAsShown(posted object, done any) bool {
+	sent, reviewed := posted.get(reviewedField)
 	_, shown, _ := strings.Cut(sent, ".")
 	return f.shows == nil || !reviewed || shown == f.shownDigest(done)
 }

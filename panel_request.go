@@ -265,8 +265,8 @@ func (v *panelRequest) sees(p permission, part bool) bool {
 }
 
 // mayAll is an error unless the member has a permission without bounds.
-func (v *panelRequest) mayAll(p permission) error {
-	if v.member.role.may(p) == grantAll {
+func (m *member) mayAll(p permission) error {
+	if m.role.may(p) == grantAll {
 		return nil
 	}
 	return newError(codePermissionRequired).with("permission", string(p))

@@ -77,7 +77,7 @@ func maskedContact(c *customer) string {
 
 // contact is how to reach a customer, but for what stands for a name: masked for a member who may not
 // see all customers.
-func (v *panelRequest) contact(c *customer) string {
+func (m *member) contact(c *customer) string {
 	other := *c
 	switch c.name() {
 	case c.Email:
@@ -85,7 +85,7 @@ func (v *panelRequest) contact(c *customer) string {
 	case c.Phone:
 		other.Phone = ""
 	}
-	if v.mayAll("customers:read") != nil {
+	if m.mayAll("customers:read") != nil {
 		return maskedContact(&other)
 	}
 	return cmp.Or(other.Phone, other.Email)
@@ -110,7 +110,7 @@ type saleRow struct {
 	Also string // what it did in other programs
 }
 
-func (v *panelRequest) saleRows(t *txn, list []saleShape) (rows []saleRow, err error) {
+func saleRows(t *txn, f *format, list []saleShape) (rows []saleRow, err error) {
 	for _, shape := range list {
 		row := saleRow{saleShape: shape}
 		if shape.Type == typePurchase {
@@ -127,7 +127,7 @@ func (v *panelRequest) saleRows(t *txn, list []saleShape) (rows []saleRow, err e
 				sign, n = "−", -n
 			}
 			if n != 0 {
-				also = append(also, sign+v.format().Points(n, share.Currency))
+				also = append(also, sign+f.Points(n, share.Currency))
 			}
 		}
 		row.Also = strings.Join(also, " · ")
@@ -281,9 +281,9 @@ type whyRow struct {
 	Why                     []string // it gives nothing; empty if it gives some
 }
 
-// why says why a purchase earned what it did, by the rules that it was sold under; nil if that
+// whyEarned says why a purchase earned what it did, by the rules that it was sold under; nil if that
 // is not kept.
-func (v *panelRequest) why(t *txn, s *sale) (*whyView, error) {
+func whyEarned(v *panelRequest, t *txn, s *sale) (*whyView, error) {
 	list, cfg, err := t.sales.reasonsFor(s)
 	if err != nil || list == nil {
 		return nil, err

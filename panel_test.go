@@ -464,7 +464,7 @@ func TestPanelEscapedPath(t *testing.T) {
 			t.Errorf("%s: %d to %s", path, w.Code, w.Header().Get("Location"))
 		}
 		v := &panelRequest{panel: s.panel}
-		if got := v.placeAfter(path); got != path {
+		if got := v.panel.placeAfter(path); got != path {
 			t.Errorf("after a log-in %s becomes %s", path, got)
 		}
 	}

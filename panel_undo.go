@@ -27,7 +27,7 @@ func undoArea() panelArea {
 
 // noUndoer is the guard of declining a request: only who may undo what others did may decline.
 func noUndoer(need permission) func(*panelRequest, *txn) error {
-	return func(v *panelRequest, _ *txn) error { return v.mayAll(need) }
+	return func(v *panelRequest, _ *txn) error { return v.member.mayAll(need) }
 }
 
 // An undoRequestShape says what a request is about.
@@ -132,7 +132,7 @@ type undoView struct {
 }
 
 // undoing fills in whether the member may undo the subject of a page, or else whom to ask.
-func (v *panelRequest) undoing(t *txn, view *undoView, subject id, redemption bool) (may bool, err error) {
+func (view *undoView) undoing(v *panelRequest, t *txn, subject id, redemption bool) (may bool, err error) {
 	guard, place := ownSale, "/venta/"
 	if redemption {
 		guard, place = ownRedemption, "/canje/"
@@ -169,15 +169,15 @@ type undoRow struct {
 	Decline  string // and of the one that declines
 }
 
-// undoRequests are those that the member can answer, the oldest first.
-func (v *panelRequest) undoRequests(t *txn) (rows []undoRow, err error) {
+// undoRows are the requests that the member can answer, the oldest first.
+func undoRows(v *panelRequest, t *txn) (rows []undoRow, err error) {
 	list, err := t.sales.undoSubjects()
 	if err != nil {
 		return nil, err
 	}
 	rows, err = lines(v, list, func(u id) (row undoRow, err error) {
 		r, err := t.sales.undoRequest(u)
-		if err != nil || v.mayAll(undoNeeds(r.Redemption)) != nil {
+		if err != nil || v.member.mayAll(undoNeeds(r.Redemption)) != nil {
 			return row, err
 		}
 		return newUndoRow(t, r)
@@ -187,10 +187,10 @@ func (v *panelRequest) undoRequests(t *txn) (rows []undoRow, err error) {
 	return rows, err
 }
 
-// undoRequest is the request about what a page shows, for those who can answer it.
-func (v *panelRequest) undoRequest(t *txn, subject id) (*undoRow, error) {
+// undoRowOf is the request about what a page shows, for those who can answer it.
+func undoRowOf(t *txn, m *member, subject id) (*undoRow, error) {
 	r, err := t.rewards.openUndoRequest(subject)
-	if err != nil || r == nil || v.mayAll(undoNeeds(r.Redemption)) != nil {
+	if err != nil || r == nil || m.mayAll(undoNeeds(r.Redemption)) != nil {
 		return nil, err
 	}
 	row, err := newUndoRow(t, r)

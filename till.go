@@ -89,7 +89,7 @@ var undoMembers = []formMember{
 func tillPage(v *panelRequest) (any, fillFunc) {
 	view := &tillView{Query: trimBlanks(v.param("q"))}
 	view.Asked = view.Query != ""
-	mine, find := v.doneToday(&view.Mine), v.find(view)
+	mine, find := v.doneToday(&view.Mine), view.find(v)
 	return view, func(t *txn) error {
 		voucher, err := tillCode(t, view.Query)
 		if err != nil {
@@ -184,7 +184,7 @@ func tillCustomerPage(v *panelRequest) (any, fillFunc) {
 		return to, nil
 	}
 	view := &tillCustomerView{}
-	head := v.headOffers(&view.TillHead, &view.tillOffers)
+	head := view.headOffers(v, &view.tillOffers)
 	return view, func(t *txn) error {
 		if err := head(t); err != nil {
 			return err
@@ -219,7 +219,7 @@ type saleLink struct {
 	At     instant
 }
 
-func (v *panelRequest) saleLink(s *sale) saleLink {
+func newSaleLink(v *panelRequest, s *sale) saleLink {
 	return saleLink{"/panel/caja/" + v.r.PathValue("customerId") + "/venta/" + s.ID.String(), s.Total, s.CreatedAt}
 }
 
@@ -234,7 +234,7 @@ func (view *tillSaleView) cameBack(v *panelRequest, t *txn) error {
 		if err != nil {
 			return err
 		}
-		view.Of = new(v.saleLink(purchase))
+		view.Of = new(newSaleLink(v, purchase))
 	}
 	view.State, view.Left = s.tillState(), s.Total-s.Returned
 	if view.State == "" {
@@ -243,7 +243,7 @@ func (view *tillSaleView) cameBack(v *panelRequest, t *txn) error {
 	found, more, err := t.sales.returnsOf(s)
 	view.More = more
 	for _, r := range found {
-		view.Returns = append(view.Returns, v.saleLink(r))
+		view.Returns = append(view.Returns, newSaleLink(v, r))
 	}
 	return err
 }
@@ -251,8 +251,8 @@ func (view *tillSaleView) cameBack(v *panelRequest, t *txn) error {
 // explain fills in why a purchase earned what it did.
 func (view *tillSaleView) explain(v *panelRequest, t *txn) error {
 	s, err := t.sales.get(*view.Sale.ID)
-	if err == nil && v.seesSale(t, s) {
-		view.Why, err = v.why(t, s)
+	if err == nil && seesSale(t, v.member, s) {
+		view.Why, err = whyEarned(v, t, s)
 	}
 	return err
 }
@@ -262,7 +262,7 @@ func tillSalePage(v *panelRequest) (any, fillFunc) {
 		return to, nil
 	}
 	view := &tillSaleView{Known: v.param(knownParam) != ""}
-	head, sale := v.headOffers(&view.TillHead, &view.tillOffers), v.ask(getTransaction)
+	head, sale := view.headOffers(v, &view.tillOffers), v.ask(getTransaction)
 	return view, func(t *txn) (err error) {
 		if err = head(t); err != nil {
 			return err
@@ -283,7 +283,7 @@ func tillSalePage(v *panelRequest) (any, fillFunc) {
 		_, pays := t.cfg.payTerms(t.cfg.program(view.Customer.LoyaltyProgramID))
 		view.Due = view.Fresh && view.State == "" && view.Sale.Type == typePurchase && (pays || view.Sale.Payment != nil)
 		if view.Sale.Type == typePurchase && view.Left > 0 && view.State != "till.returned.whole" {
-			view.Undo, err = v.undoing(t, &view.Ask, *view.Sale.ID, false)
+			view.Undo, err = view.Ask.undoing(v, t, *view.Sale.ID, false)
 		}
 		return err
 	}
@@ -308,7 +308,7 @@ func tillRedemptionPage(v *panelRequest) (any, fillFunc) {
 		return to, nil
 	}
 	view := &tillRedemptionView{Scanned: v.param(scannedParam) != ""}
-	head, redemption := v.headOffers(&view.TillHead, &view.tillOffers), v.ask(getRedemption)
+	head, redemption := view.headOffers(v, &view.tillOffers), v.ask(getRedemption)
 	return view, func(t *txn) (err error) {
 		if err = head(t); err != nil {
 			return err
@@ -339,7 +339,7 @@ func tillRedemptionPage(v *panelRequest) (any, fillFunc) {
 			return err
 		}
 		if cancellable {
-			view.Undo, err = v.undoing(t, &view.Ask, view.Redemption.ID, true)
+			view.Undo, err = view.Ask.undoing(v, t, view.Redemption.ID, true)
 		}
 		return err
 	}

@@ -81,7 +81,7 @@ func (c *typedContact) isWhole() bool {
 
 // find looks for the customer that was typed: by e-mail, phone or externalId, else by words. A
 // whole contact is never taken for somebody else's that merely contains it.
-func (v *panelRequest) find(view *tillView) fillFunc {
+func (view *tillView) find(v *panelRequest) fillFunc {
 	if !view.Asked {
 		return func(*txn) error { return nil }
 	}
@@ -99,10 +99,10 @@ func (v *panelRequest) find(view *tillView) fillFunc {
 			view.One = one.ID
 			return nil
 		}
-		if view.Sale, err = v.tillTicket(t, view.Query); err != nil || view.Sale != "" {
+		if view.Sale, err = tillTicket(t, v.member, view.Query); err != nil || view.Sale != "" {
 			return err
 		}
-		if err := v.searched(t, view, some); err != nil {
+		if err := view.searched(v, t, some); err != nil {
 			return err
 		}
 		if view.All == 1 && len(view.Hits) == 1 && !typed.isWhole() {
@@ -140,13 +140,13 @@ func customerByExact(t *txn, text string, typed *typedContact) (*customer, error
 }
 
 // searched fills in a page of the customers that the search found, and where the others are.
-func (v *panelRequest) searched(t *txn, view *tillView, search action) error {
+func (view *tillView) searched(v *panelRequest, t *txn, search action) error {
 	found, err := resultOf[appendedList[customerItem]](t, search)
 	if err != nil {
 		return err
 	}
 	view.All = found.Meta.Total
-	if view.Hits, err = v.tillHits(t, found.Data); err != nil {
+	if view.Hits, err = tillHits(t, v.member, found.Data); err != nil {
 		return err
 	}
 	at := func(n uint64) string {
@@ -175,13 +175,13 @@ func lettersIn(text string) (n int) {
 }
 
 // tillHits are customers that a search found.
-func (v *panelRequest) tillHits(t *txn, found []customerItem) (hits []tillHit, err error) {
+func tillHits(t *txn, m *member, found []customerItem) (hits []tillHit, err error) {
 	for _, c := range found {
 		d, err := t.customers.get(c.ID)
 		if err != nil {
 			return nil, err
 		}
-		hits = append(hits, tillHit{c.ID, c.Name, v.contact(d), c.TierName})
+		hits = append(hits, tillHit{c.ID, c.Name, m.contact(d), c.TierName})
 	}
 	return hits, nil
 }
@@ -198,12 +198,12 @@ func tillCode(t *txn, text string) (string, error) {
 
 // tillTicket is the page of the newest purchase that a text is the externalId of, among those that
 // the member sees; "" if there is none.
-func (v *panelRequest) tillTicket(t *txn, text string) (string, error) {
+func tillTicket(t *txn, m *member, text string) (string, error) {
 	for s, err := range t.sales.purchasesCalled(text) {
 		if err != nil {
 			return "", err
 		}
-		if !v.seesSale(t, s) {
+		if !seesSale(t, m, s) {
 			continue
 		}
 		owner, err := t.merges.ownerID(s.Customer)
@@ -217,8 +217,8 @@ func (v *panelRequest) tillTicket(t *txn, text string) (string, error) {
 const explainedDays = 30
 
 // seesSale reports whether a sale is one that the till explains to the member.
-func (v *panelRequest) seesSale(t *txn, s *sale) bool {
-	return v.mayAll("transactions:read") == nil || t.dayOf(s.CreatedAt) > t.dayOf(t.now)-explainedDays
+func seesSale(t *txn, m *member, s *sale) bool {
+	return m.mayAll("transactions:read") == nil || t.dayOf(s.CreatedAt) > t.dayOf(t.now)-explainedDays
 }
 
 // What the member did at the till today.
@@ -334,7 +334,7 @@ func (h *TillHead) balance(program id) decimal {
 	return 0
 }
 
-func (v *panelRequest) head(h *TillHead) fillFunc {
+func (h *TillHead) head(v *panelRequest) fillFunc {
 	detail := v.ask(getCustomer)
 	return func(t *txn) (err error) {
 		if h.Customer, err = resultOf[customerDetail](t, detail); err != nil {
@@ -344,7 +344,7 @@ func (v *panelRequest) head(h *TillHead) fillFunc {
 		if err != nil {
 			return err
 		}
-		h.Contact = v.contact(c)
+		h.Contact = v.member.contact(c)
 		h.units, h.held = map[id]currencyName{}, map[id]decimal{}
 		for _, p := range t.cfg.Programs {
 			h.units[p.ID] = p.Currency
@@ -372,8 +372,8 @@ type tillOffers struct {
 }
 
 // headOffers fills in a customer's head and offers.
-func (v *panelRequest) headOffers(h *TillHead, o *tillOffers) fillFunc {
-	head := v.head(h)
+func (h *TillHead) headOffers(v *panelRequest, o *tillOffers) fillFunc {
+	head := h.head(v)
 	rewards := v.ask(listRewards, pair{"customerId", v.r.PathValue("customerId")}, pair{"status", statusActive}, pair{"limit", manyRewards})
 	return func(t *txn) error {
 		if err := head(t); err != nil {
@@ -388,7 +388,7 @@ func (v *panelRequest) headOffers(h *TillHead, o *tillOffers) fillFunc {
 				o.Undone = item.Path
 			}
 		}
-		o.Pay, o.PayMost = v.payOffer(t, &h.Customer), v.payTooMuch()
+		o.Pay, o.PayMost = newPayOffer(v, t, &h.Customer), payTooMuch(v.faults)
 		all, err := resultOf[listShape[rewardShape]](t, rewards)
 		for _, r := range all.Data {
 			if *r.Available {
@@ -478,7 +478,7 @@ func paying(v *panelRequest, name string) (literal string) {
 	default:
 		return ""
 	}
-	if err := v.mayAll("rewards:write"); err != nil {
+	if err := v.member.mayAll("rewards:write"); err != nil {
 		v.faults = append(v.faults, publicError(err))
 	}
 	return literal
@@ -487,11 +487,11 @@ func paying(v *panelRequest, name string) (literal string) {
 // A payOffer is points that can pay, and what they are worth; without points there are none.
 type payOffer struct{ Points, Amount decimal }
 
-// payOffer is what points of a customer's own program can pay of a purchase at most. Its amount and
+// newPayOffer is what points of a customer's own program can pay of a purchase at most. Its amount and
 // its items may leave less.
-func (v *panelRequest) payOffer(t *txn, c *customerDetail) payOffer {
+func newPayOffer(v *panelRequest, t *txn, c *customerDetail) payOffer {
 	terms, ok := t.cfg.payTerms(t.cfg.program(c.LoyaltyProgramID))
-	if !ok || c.Status != statusActive || v.mayAll("rewards:write") != nil {
+	if !ok || c.Status != statusActive || v.member.mayAll("rewards:write") != nil {
 		return payOffer{}
 	}
 	if v.typedText(payTyped) != "" { // the fault is beside what was typed
@@ -506,8 +506,8 @@ func (v *panelRequest) payOffer(t *txn, c *customerDetail) payOffer {
 }
 
 // payTooMuch reports whether fewer points than those that were typed can pay.
-func (v *panelRequest) payTooMuch() bool {
-	return slices.ContainsFunc(v.faults, func(e *apiError) bool {
+func payTooMuch(faults []*apiError) bool {
+	return slices.ContainsFunc(faults, func(e *apiError) bool {
 		most, _ := e.context["maxPoints"].(decimal)
 		return e.code == codePointsPaymentTooLarge && most > 0
 	})

@@ -436,8 +436,8 @@ func TestContactOnce(t *testing.T) {
 		{customer{Phone: "+525544332210"}, "", ""},
 	} {
 		for as, want := range map[role]string{roleManager: test.whole, roleCashier: test.ends} {
-			v := &panelRequest{member: &member{role: as}}
-			if got := v.contact(&test.c); got != want {
+			m := &member{role: as}
+			if got := m.contact(&test.c); got != want {
 				t.Errorf("%s of %q: %q, want %q", as, test.c.name(), got, want)
 			}
 		}
