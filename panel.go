@@ -257,7 +257,7 @@ func (v *panelRequest) keepForm(most int64) *keptForm {
 	if v.hasSecret() {
 		return nil
 	}
-	return &keptForm{v.r.URL.EscapedPath(), v.sentFields(), v.panel.forms[v.route]}
+	return &keptForm{v.r.URL.EscapedPath(), sentFields(v.posted), v.panel.forms[v.route]}
 }
 
 // keptForm is the form that came with the one that was sent; nil: none.

@@ -330,7 +330,7 @@ func (v *panelRequest) commit(f *panelForm, req *request, act action) (givenAnsw
 			return givenAnswer{}, err
 		}
 		if before, err := t.replays.find(own); err != nil || before != nil {
-			return v.ledTo(t, own, before, err)
+			return ledTo(t, own, before, err)
 		}
 		if err := v.guarded(t, f.need, f.guard); err != nil {
 			return givenAnswer{}, err
@@ -507,7 +507,7 @@ func (v *panelRequest) proved(f *panelForm) error {
 
 // ledTo returns where the form led when it came before. If it came with other fields, the
 // error says where those led.
-func (v *panelRequest) ledTo(t *txn, own retryKey, before *replay, err error) (givenAnswer, error) {
+func ledTo(t *txn, own retryKey, before *replay, err error) (givenAnswer, error) {
 	if errors.Is(err, newError(codeIdempotencyKeyReused)) {
 		own.request = own.name // whatever the fields were
 		if before, err = t.replays.find(own); err == nil && before != nil {

@@ -463,11 +463,11 @@ func (f *pageData) Typed(field string) bool {
 // Self is the path of the request, and Posted the fields that came with it.
 func (f *pageData) Self() string { return f.request.r.URL.EscapedPath() }
 
-func (f *pageData) Posted() []control { return f.request.sentFields() }
+func (f *pageData) Posted() []control { return sentFields(f.request.posted) }
 
 // sentFields are the fields of the form that was sent, for controls that send them again.
-func (v *panelRequest) sentFields() (list []control) {
-	for _, p := range v.posted {
+func sentFields(posted object) (list []control) {
+	for _, p := range posted {
 		list = append(list, control{Name: p.name, Value: p.value})
 	}
 	return list

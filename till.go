@@ -89,7 +89,7 @@ var undoMembers = []formMember{
 func tillPage(v *panelRequest) (any, fillFunc) {
 	view := &tillView{Query: trimBlanks(v.param("q"))}
 	view.Asked = view.Query != ""
-	mine, find := v.doneToday(&view.Mine), view.find(v)
+	mine, find := view.doneToday(v), view.find(v)
 	return view, func(t *txn) error {
 		voucher, err := tillCode(t, view.Query)
 		if err != nil {

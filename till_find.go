@@ -246,8 +246,8 @@ var tillDone = map[string]string{
 	"redemption.created": "till.did.redeemed", "redemption.used": "till.did.used", auditRedemptionCancelled: "till.did.cancelled",
 }
 
-// doneToday are the latest of what the member did today.
-func (v *panelRequest) doneToday(done *[]doneItem) fillFunc {
+// doneToday fills in the latest of what the member did today.
+func (view *tillView) doneToday(v *panelRequest) fillFunc {
 	mine := v.ask(listAudit, pair{"actor", v.member.user.ID.String()}, pair{"kind", auditKindChange}, pair{"limit", manyLooked}, pair{"from", dayOf(v.request.now, v.cfg.zone).String()})
 	return func(t *txn) error {
 		list, err := resultOf[listShape[auditShape]](t, mine)
@@ -255,7 +255,7 @@ func (v *panelRequest) doneToday(done *[]doneItem) fillFunc {
 			return err
 		}
 		here := slices.DeleteFunc(list.Data, func(e auditShape) bool { return e.Subject == nil || tillDone[e.Action] == "" })
-		*done, err = lines(v, here[:min(len(here), manyDone)], func(e auditShape) (doneItem, error) {
+		view.Mine, err = lines(v, here[:min(len(here), manyDone)], func(e auditShape) (doneItem, error) {
 			item, err := newDoneItem(t, e.Action, *e.Subject)
 			item.At, item.Text = e.At, tillDone[e.Action]
 			return item, err
