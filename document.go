@@ -13,6 +13,9 @@ import (
 	"strings"
 )
 
+// The configuration of an organization as a document: how it is decoded, with the defaults of what
+// it leaves out, and how two configurations differ.
+
 // A document is what `sello apply` takes and `sello export` gives: all of an
 // organization's configuration, without ids (contract §9). A list that is
 // left out stays as it is; a list that is there is the whole list.

@@ -7,6 +7,10 @@ import (
 	"strings"
 )
 
+// How a document becomes the configuration of an organization, in one transaction: it is merged
+// with the old one, checked against it, written as the next version, and told to the audit log and
+// the feed. A document with a fault changes nothing.
+
 // applied reports what applying a document did.
 type applied struct {
 	Organization string   `json:"organization"` // slug

@@ -18,6 +18,9 @@ import (
 	"sello/internal/webhook"
 )
 
+// What is wrong with a document taken by itself. All faults are collected, each with the path at
+// which it is. What depends on the configuration before is checked in document_apply.go.
+
 // A checker collects the problems of a document. What follows from a value that could not
 // be read is not reported.
 type checker struct {

@@ -8,8 +8,8 @@ import (
 	"sello/internal/tz"
 )
 
-// Warnings are about a document that is right and yet may not be what was meant: it has
-// rules that can never fire, or tills will have to send more than they do.
+// Warnings are about a document that is valid but may not do what was meant: some of its rules can
+// never fire, or tills will have to send more fields than before.
 
 // warnings lists them. now is the moment at which the document is applied.
 func warnings(tx Tx, old, next *config, now instant) (list []problem, err error) {

@@ -10,6 +10,10 @@ import (
 	"unicode/utf8"
 )
 
+// API keys: how they are made, changed, rotated and revoked, each with its entry in the audit
+// log. A key is stored under the hash of its text, which is shown only once. The file also counts
+// how many points a key or a member of the panel gives by hand, and refuses more (purse, budget).
+
 // A keyRequest describes a new key.
 type keyRequest struct {
 	Org          string   `json:"org"`

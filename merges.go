@@ -16,7 +16,7 @@ import (
 //
 //	J org n n → the id of a stub, by its survivor's number and its own
 //
-// A survivor is no stub: when it is merged itself, its stubs become those of the next one.
+// Its survivor is never a stub: when a survivor is merged, its stubs become stubs of the next one.
 //
 // A lot moves by two movements of category Merge, a debit and a credit. Uses of both name
 // the lot by its origin, the credit that made it, and its sequence stays that of its origin:

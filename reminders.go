@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// Customers whom a shop may tell something by hand (contract §23): that points expire soon, that it
-// is their birthday, or that one purchase is missing to a tier or a full card. Only who said yes to
-// notices is among them.
+// Customers whom a shop may tell something by hand (contract §23): that points expire soon, that
+// it is their birthday, or that one more purchase reaches a tier or fills a card. Only customers
+// who agreed to notices are listed.
 
 // A reminder is something to tell a customer.
 type reminder struct {

@@ -11,8 +11,9 @@ import (
 	"slices"
 )
 
-// The schema is how everything is kept: the keys of model.go, the records and the
-// sizes of blocks. Its version is in the file:
+// The schema is how everything is stored: the keys of model.go, the records and the sizes of
+// blocks. This file has its version and the migrations, the version of sello that wrote a file
+// last, and the mark of a sandbox's store. The schema's version is in the store:
 //
 //	v → schema version (8); during a migration to it also the version before (8), the part
 //	    of the store that is under way (4) and the key that it has come to

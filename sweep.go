@@ -8,6 +8,11 @@ import (
 	"time"
 )
 
+// The sweep is the task of the server that writes down what has become due, in bounded
+// transactions. While an import is under way it waits, so that old sales find the tiers of their
+// time. The file also has the latest moment of all writes, by which a wrong clock is noticed
+// after a restart, and how somebody accepts the clock.
+
 // Bounds of one transaction of the sweep.
 const (
 	sweepBatch  = 64   // accounts

@@ -19,7 +19,7 @@ import (
 //	D org month date cust → nothing
 //
 // A customer's record says from which year on its birthday counts, since the date was
-// set, and in which year it last got points: nobody gets them twice in a year, whatever
+// set, and in which year it last got points: no customer gets them twice in a year, whatever
 // becomes of the date.
 
 // birthdayDays is how many days late points of a birthday may come.

@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// When a program's tiers, its join or its months of inactivity change, every customer is recounted:
-// the days of its tier window, its tier and when its points lapse. That is done in bounded transactions after the
-// document has been applied. A customer whose account is needed before its turn is
-// recounted then. The number of the next customer is kept, so that a stop in
+// When a program's tiers, its join or its months of inactivity change, every customer is
+// recounted: the days of its tier window, its tier and when its points lapse. This is done in
+// bounded transactions after the document was applied, and earlier for a customer whose account
+// is needed before its turn. The number of the next customer is stored, so that a stop in
 // between loses nothing:
 //
 //	q org → number of the next customer to count
