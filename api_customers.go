@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// Handlers of customers.
+// Handlers of customers: lists, look-ups, enrolment, changes, merges and erasure.
 
 func listCustomers(r *request) action {
 	if _, walks := r.query.get("after"); walks {

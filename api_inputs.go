@@ -15,8 +15,8 @@ import (
 	"sello/internal/contact"
 )
 
-// Readers of input that the API and imports share. Each records a fault in the input
-// that it reads; the first fault is the one reported.
+// Readers of input that the API and imports share, and batches: requests with many rows. Each
+// reader records a fault in the input that it reads; the first fault is the one reported.
 
 // Maximum lengths of texts, in characters, and of lists (contract §1).
 const (

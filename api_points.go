@@ -4,7 +4,7 @@ import (
 	"net/http"
 )
 
-// Giving and taking points.
+// Handlers that give, take and hold points, one request at a time or in a batch.
 
 // movePoints changes a customer's points with move. The request must name the program
 // if the organization has more than one.

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// Transactions.
+// Handlers of sales: lists, registering one or a batch, and what a sale would do (dry run).
 
 func listTransactions(r *request) action { return r.listSales(false) }
 

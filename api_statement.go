@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// The export of one person: one JSON object with everything that is kept about a customer
-// (contract §12). A customer may have very many records, so the object comes in parts.
+// The export of one person is one JSON object with everything that is kept about a customer
+// (contract §12). A customer may have very many records, so the object comes in parts. The
+// statement of a month, in parts too, is further below.
 //
 //	{"exportedAt": …, "customer": its detail,
 //	 "notices": [who wrote to it by hand], "undoRequests": [who asked to undo what],

@@ -15,7 +15,8 @@ import (
 	"sello/internal/throttle"
 )
 
-// Request limits per API key (spec: Limits; contract §5).
+// How much may be asked: requests per API key (spec: Limits; contract §5), refused requests per
+// source, and large requests at one time.
 //
 // The minute is a sliding window: a request is accepted if fewer than the limit were
 // accepted in the 60 seconds before it, counted in milliseconds like all times here.

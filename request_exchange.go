@@ -18,6 +18,10 @@ import (
 	"sello/internal/semaphore"
 )
 
+// One request of the API and its response: what a handler sees of it (request), what the way of a
+// request keeps of it (exchange), and what an action may return, with status, ETag or in parts. The
+// last requests of each organization stay in memory for the panel.
+
 // api serves the public API.
 type api struct {
 	engine  *engine

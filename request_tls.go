@@ -12,7 +12,8 @@ import (
 	"sello/internal/cert"
 )
 
-// TLS for those who run sello without a proxy before it.
+// TLS of the public API, for whoever runs sello without a proxy before it. A plain request to a TLS
+// server is answered with an error that says so.
 //
 // It carries HTTP/1.1 alone. A till sends one request at a time and gains nothing from
 // HTTP/2. The frames of HTTP/2 would also pass by what bounds and refuses requests here

@@ -8,8 +8,9 @@ import (
 	"strconv"
 )
 
-// What clients get. Absent values are null (contract §1). The shapes requested most are
-// encoded without reflection, by the appendJSON beside each (input_json.go).
+// What clients get: the envelope of lists, balances, rewards, redemptions, programs, statistics and
+// the audit log. Absent values are null (contract §1). The shapes requested most are encoded
+// without reflection, by the appendJSON beside each (input_json.go).
 
 // A listShape is the envelope of a paged list (spec: Pagination envelope).
 type listShape[T any] struct {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Customers as clients get them.
+// Customers as clients get them: in lists, and in detail with programs, tiers and notices.
 
 type customerItem struct {
 	ID               id      `json:"id"`

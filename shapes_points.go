@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// Movements and holds.
+// Movements, holds and events as clients get them. An event shows its subject as it is now.
 
 type movementShape struct {
 	ID               id         `json:"id"`
@@ -150,8 +150,6 @@ func newHoldShape(t *txn, h *hold) (holdShape, error) {
 	}
 	return shape, err
 }
-
-// Events as clients get them. What an event is about is shown as it is now.
 
 // An eventList is a page of the feed.
 type eventList struct {

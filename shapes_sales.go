@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// Sales as clients get them, with what each gave in every program, and the explanation of what a
+// purchase earned.
+
 type saleShape struct {
 	ID                    *id          `json:"id"` // null in a dry run
 	TotalAmount           decimal      `json:"totalAmount"`

@@ -17,6 +17,9 @@ import (
 	"sello/internal/nearest"
 )
 
+// Errors as the person who runs a command reads them: in Spanish, and with a code for programs.
+// Errors of the system, the store and databases arrive in English and are translated here.
+
 // A usageError is a fault of the command line: exit code 2.
 type usageError struct{ message string }
 

@@ -13,7 +13,8 @@ import (
 	"sello/internal/texts"
 )
 
-// Rules, segments and programs as sentences.
+// Rules, segments and programs as sentences, and the reasons why a rule did or did not give
+// something.
 
 // A ruleWording writes them in a language, with an organization's numbers and names.
 type ruleWording struct {
