@@ -10,6 +10,9 @@ import (
 	"slices"
 )
 
+// sello verify -statement: a statement of a month is compared with what the ledger says today, up to
+// the statement's digest.
+
 // A statementReport says whether a statement is the ledger's (contract §22).
 type statementReport struct {
 	Organization     string   `json:"organization"`

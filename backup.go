@@ -18,6 +18,9 @@ import (
 	"sello/internal/host"
 )
 
+// Backups: copies of the open file, made at intervals or when asked for, of which the newest are
+// kept. Each new copy is passed to a command, if one is set. A scarce disk is told in the log.
+
 // A backedUp describes a finished backup.
 type backedUp struct {
 	File    string `json:"file"`

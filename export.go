@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Exports go in pages of rows, so that no answer holds a whole organization.
+// The columns and rows that sello export writes: customers, sales, movements and redemptions. Exports
+// go in pages of rows, so that no answer holds a whole organization.
 
 type exportRequest struct {
 	Org   string `json:"org"`

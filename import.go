@@ -9,11 +9,10 @@ import (
 	"sync/atomic"
 )
 
-// Importing what a shop has from before: customers, and sales with their own
-// dates, which expiry, tiers and statistics honour. And points, given or taken now. Within a transaction each
-// record goes in whole or not at all, and a wrong one does not stop the others.
-// Records that exist already stay as they are, so that a file can be imported
-// again (contract §10).
+// Importing what a shop has from before: customers, and sales with their own dates, by which expiry,
+// tiers and statistics go; also points, given or taken now. Within a transaction each record goes
+// in whole or not at all, and a wrong record does not stop the others. Records that exist already
+// stay as they are, so that a file can be imported again (contract §10).
 
 type importRequest struct {
 	Org  string      `json:"org"`

@@ -12,7 +12,8 @@ import (
 	"sello/internal/fold"
 )
 
-// Rows of files that are imported: what they say, and those of customers.
+// Rows of files that are imported, and what they say: how customers, and points given or taken, are
+// read from a row (sales: import.go). All faults of a row are collected.
 
 // An importRow is one customer, one sale or points of one customer, as text from the file.
 type importRow struct {

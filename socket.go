@@ -23,6 +23,9 @@ import (
 	"sello/internal/host"
 )
 
+// How a command reaches the server that has the file open: over a socket beside the file, by
+// operations that have a name, JSON in and JSON out. Only the user of the process may connect.
+
 // operations returns every operation by its name.
 func (a *admin) operations() map[string]func(ctx context.Context, in []byte) (any, error) {
 	return map[string]func(context.Context, []byte) (any, error){

@@ -15,12 +15,12 @@ import (
 // and lots from the movements; totals, counters, lists and indexes from the
 // records) and reports what differs. It only reads.
 //
-// Each record says which entries other tables must have because of it. The hashes
-// of these entries are summed up for each table, and so are the hashes of the
-// entries that the table has (verify_tables.go). So several goroutines read tables
-// in key order, and no entry is looked up. If the two sums of a table differ,
-// another pass goes through everything and looks up, one by one, the entries that
-// this table must have, to report those that are missing or different.
+// Each record says which entries other tables must have because of it. The hashes of
+// these entries are summed up for each table, and so are the hashes of the entries that
+// the table has (verify_tables.go). So several goroutines read tables in key order, and
+// no entry is looked up. If the two sums of a table differ, another pass goes through
+// everything, looks up one by one each entry that the table must have, and reports the
+// missing and different ones.
 
 // A verification reports what was checked and what was wrong.
 type verification struct {

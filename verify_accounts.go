@@ -8,8 +8,10 @@ import (
 	"slices"
 )
 
-// movements returns the movements of an account's chain, oldest first, as they are
-// stored.
+// Each account's movements are replayed, and balance, lots, sums and the chain of hashes compared
+// with what is stored.
+
+// movements returns an account's chain of movements, oldest first, as stored.
 func (v *verifier) movements(a *account, what subject, known *trail) ([]storedMovement, error) {
 	list := v.replayer.stored[:0]
 	for seq := a.Movements.last(); seq != 0 && uint64(len(list)) <= a.Movements.N; {
@@ -97,8 +99,8 @@ func (v *verifier) account(c *customer, p *program, h *saleHistory, known trail,
 	return v.dueOf(a, r.what)
 }
 
-// countAll counts what the account has earned and sold, and the days of its tier window: those
-// of the stubs too, and none for a stub itself.
+// countAll counts what the account has earned and sold, and the days of its tier window. The stubs'
+// are included; a stub itself has none.
 func (r *replayer) countAll(h *saleHistory) {
 	if f := r.family; f != nil {
 		f.earned += r.earned
@@ -226,8 +228,7 @@ func (h *saleHistory) countMovement(v *verifier, m *movement) {
 	}
 }
 
-// window compares the days of the tier window with what they should
-// count.
+// window compares the days of the tier window with what they should count.
 func (v *verifier) window(a *account, what subject, days dayBases) error {
 	tb := a.program.TierBasis
 	days = days.kept(tb)
@@ -380,8 +381,7 @@ func (v *verifier) checkComment(m *movement, erased bool) {
 	}
 }
 
-// mature makes available the next pending lot that may accepts. It reports whether
-// there was one.
+// mature makes the next pending lot that may accepts available; false if there is none.
 func (r *replayer) mature(may func(*lot) bool) bool {
 	var next *lot
 	for i := range r.lots {
@@ -651,7 +651,7 @@ func (v *verifier) ledgerOf() error {
 	return nil
 }
 
-// earlierStates are those of this organization that the ledger was in earlier.
+// earlierStates are the earlier states of this organization's ledger.
 func (v *verifier) earlierStates() (list []ledgerState) {
 	for _, s := range v.run.earlier {
 		if s.Organization == v.txn.cfg.Organization.Slug {

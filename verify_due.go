@@ -6,6 +6,9 @@ import (
 	"slices"
 )
 
+// Checks of what changes by itself: when an account, a tier or a voucher is due for the sweep, when
+// points lapse without activity, and when holds end.
+
 // dueOf checks the moment at which an account changes by itself.
 func (v *verifier) dueOf(a *account, what subject) error {
 	n, err := v.txn.count()

@@ -4,15 +4,14 @@ import (
 	"bytes"
 )
 
-// Movements, sales and redemptions are stored in the order in which they happened,
-// but checked customer by customer. So the customers are taken in several rounds,
-// by their ids. Each round reads these tables from end to end and keeps the records
-// of its customers. That takes bounded memory and reads the store in key order;
-// following each account's chain would jump about in the store.
+// Movements, sales and redemptions are stored in the order in which they happened, but checked
+// customer by customer. So the customers are taken in rounds, by their ids. Each round reads
+// these tables from end to end and keeps the records of its customers. It takes bounded memory
+// and reads the store in key order; following each account's chain would jump about in the store.
 //
-// A gather may lack a record: when there is no more room, or when the record names
-// another customer than the one whose chain leads to it. Such a record is looked
-// up. That changes what a verification costs, and nothing that it finds.
+// A record may be missing from a gather: when there is no more room, or when the record names
+// another customer than the one whose chain leads to it. Such a record is looked up. The
+// verification takes longer, and finds the same.
 
 // Kinds of records that are gathered.
 const (

@@ -10,6 +10,9 @@ import (
 	"sello/internal/password"
 )
 
+// Checks of what is kept beside customers: people of the panel, requests to undo, the audit log,
+// the configurations that were applied, events and webhooks.
+
 // people checks the users of the panel: that their memberships, sessions and invitations are
 // of users and organizations that exist, and what the indexes of them must hold.
 func (v *verifier) people(organizations uint32) error {

@@ -7,6 +7,9 @@ import (
 	"slices"
 )
 
+// How often rules were used, what is spent of their budgets, and why purchases earned what they
+// did: all of it counted again from the purchases.
+
 // limitUses counts them from the customer's purchases.
 func (v *verifier) limitUses(h *saleHistory) (u *limitUses, err error) {
 	if u = &h.uses; u.by != nil {

@@ -13,6 +13,9 @@ import (
 	"sello/internal/blockset"
 )
 
+// One verification (verifyRun), its parts on several goroutines (verifier), and what each part
+// found (findings), which is joined in the end.
+
 // maxProblems bounds the list of problems: a file that has more is no worse.
 const maxProblems = 1000
 

@@ -11,6 +11,9 @@ import (
 	"sello/internal/blockset"
 )
 
+// Checks of the lists and the log of sales, of redemptions and vouchers, and of payments with
+// points.
+
 // allSales checks the lists and indexes of sales, in the order of the
 // sequence.
 func (v *verifier) allSales() error {

@@ -12,6 +12,10 @@ import (
 	"sello/internal/blockset"
 )
 
+// Tables compared as sums of hashes: of the entries that each has, and of the entries that records
+// say it must have. Also strays (entries of no table or organization), the search index and merged
+// customers.
+
 // scanTable adds up the entries of a table whose keys begin with prefix.
 func (v *verifier) scanTable(t table, prefix key) error {
 	for e, err := range scan(v.txn.Tx, prefix, false) {
