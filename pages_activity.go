@@ -8,9 +8,9 @@ import (
 	"strconv"
 )
 
-// Unusual activity: what an owner would ask about. It is found in the records of the last 30
-// days, at most mostRecords sales and as many movements, so that the page costs no more in a
-// large shop. The page says so if there were more.
+// Unusual activity, and what one person or key did beside the others: what an owner would ask
+// about. It is found in the records of the last 30 days, at most mostRecords sales and as many
+// movements, so that the page costs no more in a large shop. The page says if there were more.
 //
 // It needs users:manage, as the team's pages do: it shows what members of the team did, and
 // whoever manages the team can act on it.

@@ -10,8 +10,8 @@ import (
 	"sello/internal/sheet"
 )
 
-// The configurations that were applied (contract §22): which there are, how two of them differ,
-// and the document of each, which the form of the document can begin with.
+// The organization's settings and its whole document, and the configurations that were applied
+// (contract §22): how two of them differ, and the document of each, to begin a new one with.
 
 const versionsPath = "/panel/configuracion/versiones"
 

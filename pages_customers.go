@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Customers: the list, and all about one of them.
+// Customers: the list, all about one of them, its forms, its balance on a day, and the statement of
+// a month.
 
 func customerArea() panelArea {
 	const one = "/panel/clientes/{customerId}"

@@ -17,9 +17,9 @@ import (
 	"sello/internal/fold"
 )
 
-// Forms that change the configuration. Each lays its fields over the document as it is and
-// applies the whole (document_apply.go), so that its checks and faults are those of a document. Such
-// a form is applied only as it was reviewed: its page shows first what would change.
+// Forms that change the configuration. Each puts its fields into the current document and applies
+// the whole (document_apply.go), so that the checks and faults are the document's. A form is
+// applied only as it was reviewed: its page first shows what would change.
 
 // codeConfigChanged says that the form was made from another configuration than there is.
 var codeConfigChanged = errorCode{"configuration_changed", http.StatusConflict, "La configuración cambió desde que se abrió el formulario"}

@@ -14,7 +14,7 @@ import (
 	"sello/internal/texts"
 )
 
-// Figures of the panel: what the API's statistics say, as tiles, pictures and tables.
+// Figures of the panel: what the API's statistics say, as tiles, charts and tables.
 
 // A panelChart is a figure of a page, for the template "chart". Its table has what the picture
 // shows, and more.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The home page and the statistics.
+// The home page with the day's figures and what to look at, and the page of statistics.
 
 func figureArea() panelArea {
 	return panelArea{[]panelPage{

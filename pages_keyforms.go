@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// How keys are made, changed, renewed and revoked by hand. The forms become the requests that
-// the commands make, and the domain checks them (keys.go).
+// How keys are made, changed, renewed and revoked by hand, and the last requests of keys. The forms
+// become the requests that the commands make, and the domain checks them (keys.go).
 
 // What the form of a key asks beside the fields of a keyRequest.
 const (

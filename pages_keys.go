@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// API keys: the list, and all about one of them. pages_keyforms.go makes and ends them.
+// The developers' area: its first page, the reference of the API, the list of API keys and all
+// about one of them. Keys are made and ended in pages_keyforms.go.
 
 const (
 	keyPath    = keysPath + "/{keyId}"

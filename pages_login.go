@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Logging in and out, and what an invitation leads to.
+// Logging in and out, what an invitation leads to, the password once more, and the till's lock.
 
 const invitationPath = "/panel/invitacion/{token}"
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Notices: whom a shop may write to today, each with a link that opens WhatsApp or an e-mail with a
-// text of the shop's. Sello sends nothing. Also whether a customer wants notices, on other pages.
+// Notices: whom a shop may write to today, each with a link that opens WhatsApp or an e-mail with
+// the shop's text. Sello sends nothing. Other pages use the box for a customer's consent from here.
 
 func noticeArea() panelArea {
 	back := func(v *panelRequest, _ string) string { return noticeList(v) }

@@ -17,8 +17,8 @@ import (
 	"sello/internal/wallclock"
 )
 
-// What whoever runs the server sees: how it is, its backups, verifications, organizations and
-// users. Nothing of it is of customers. The flag on the user is set by a command alone.
+// The pages of whoever runs the server: its state, backups, verifications, organizations and users.
+// Nothing on them is about customers. Only a command makes a user an operator.
 
 const operatorPath = "/panel/operador"
 

@@ -11,7 +11,8 @@ import (
 	"sello/internal/texts"
 )
 
-// The program: rules as sentences, tiers, and how points live.
+// Programs: rules as sentences, tiers, how points live, the forms of a program and a rule, and the
+// simulator of a sale.
 
 func programArea() panelArea {
 	const one = "/panel/programa/{programId}"

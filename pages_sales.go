@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Sales: the list, one sale, and its return.
+// Sales and redemptions: their lists, one of each, returns, and the sales that one maker registered.
 
 func saleArea() panelArea {
 	members := []formMember{

@@ -12,8 +12,8 @@ import (
 	"sello/internal/sheet"
 )
 
-// Segments: who is in each, in words, and the form of one. The form has the segments that are
-// one list of comparisons; others are changed in the document.
+// Segments: the list in words, the form of one, the customers in it, and points for all of them. The
+// form edits segments that are one list of comparisons; others are changed in the document.
 
 func segmentArea() panelArea {
 	const one = "/panel/segmentos/{segmentId}"

@@ -11,7 +11,8 @@ import (
 	"sello/internal/totp"
 )
 
-// The people of the organization.
+// The people of the organization, and what each sees and changes of their own account: password,
+// second factor, sessions.
 
 func teamArea() panelArea {
 	const one = "/panel/equipo/{userId}"

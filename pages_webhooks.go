@@ -11,8 +11,8 @@ import (
 	"sello/internal/webhook"
 )
 
-// Webhooks: how far each has come, its last deliveries, and what the operator's commands do with
-// them. Which there are the configuration says (pages_webhooks.go).
+// Webhooks: how far each has come, its last deliveries, what the operator's commands do with them,
+// and the forms that make, change and remove one. Which there are is part of the configuration.
 
 const webhookPath = webhooksPath + "/{hook}"
 

@@ -15,6 +15,9 @@ import (
 	"sello/internal/throttle"
 )
 
+// What the panel is made of (pages, forms, places of the navigation), one request of it, and which
+// places a member may open.
+
 // A panel serves the dashboard.
 type panel struct {
 	api           *api

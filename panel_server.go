@@ -17,6 +17,9 @@ import (
 	"sello/internal/static"
 )
 
+// The panel's address and what follows from it; what the panel knows of its server, with the tasks
+// that it may start there; and the stylesheet and script that pages load.
+
 // A panelAddress is the one address of the panel. The name of its cookie, whether that goes
 // over TLS alone, and the hosts that it answers follow from it, never from a request. The
 // zero address is that of this machine, at any port.

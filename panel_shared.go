@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// What the till and the pages of customers and sales share.
+// What the till and the pages of customers and sales share: enrolment, rows of sales, choices and
+// filters, and why a purchase earned what it did.
 
 // enrolNew is createCustomer for somebody who is not known by phone or e-mail: whoever types
 // a known one means that customer, or has mistyped it, so it stores nothing and says whose

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Who may undo what was done at the till. Who may not asks those who may: at the till; they answer on
-// the home page.
+// Who may undo a sale or a redemption made at the till. A member who may not, asks: whoever may
+// undo it answers on the home page.
 
 func undoArea() panelArea {
 	const till = "/panel/caja/{customerId}"

@@ -10,10 +10,12 @@ import (
 	"sello/internal/fold"
 )
 
-// The till's one field. What is typed may be a voucher's code, a contact, the customer's
-// number in another system, a sale's ticket, or words. A code, a contact or a number that exists
-// wins, then a ticket; else the words are looked for. The form of the text decides only what is said of it when nobody
-// is found.
+// The till's one field, and what the till shows next: who stands there, what to offer, paying with
+// points, what the member did today.
+//
+// What is typed may be a voucher's code, a contact, the customer's number in another system, a
+// sale's ticket, or words. A code, a contact or a number that exists wins, then a ticket; else the
+// words are searched. The text's form decides only what is said when nobody is found.
 
 // A tillView is the till before a customer is known.
 type tillView struct {
