@@ -25,6 +25,9 @@ import (
 	"sello/internal/wallclock"
 )
 
+// A command, its flags and their environment variables, the checks that several commands share, and
+// the line that shows how far a long command has come.
+
 // An environment is what a command uses of the process that it runs in.
 type environment struct {
 	getenv         func(string) string

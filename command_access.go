@@ -11,6 +11,8 @@ import (
 	"time"
 )
 
+// The commands for API keys, webhooks and users of the panel.
+
 func keyFlags(c *invocation) {
 	c.key.RateLimit = defaultRateLimit
 	c.keySettings("; sin ella, acceso completo", "; sin ella, sin límite")

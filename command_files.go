@@ -24,7 +24,8 @@ import (
 	"sello/internal/wallclock"
 )
 
-// Everything moves from a file to a database, or back: sello copy.
+// The commands that write everything anew: copy moves it from a file to a database or back, compact
+// makes the file anew, and restore puts a checked copy in its place.
 
 // A copied describes what sello copy has done.
 type copied struct {

@@ -17,6 +17,9 @@ import (
 	"sello/internal/wallclock"
 )
 
+// How a command gets at the store: in the server that has the file open, over its socket, or else by
+// opening file or database itself. A file of an older schema is migrated first.
+
 // withAdmin runs fn with a caller of operations on the store: in the server that has
 // the file open, or else in this process. With mayCreate it creates a missing store.
 func (c *invocation) withAdmin(ctx context.Context, mayCreate bool, fn func(adminCaller) error) error {

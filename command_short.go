@@ -22,6 +22,9 @@ import (
 	"sello/internal/wallclock"
 )
 
+// The commands of few lines each: apply, export of the document, verify, backup, migrate, audit,
+// version and clock. Most run an operation of admin.go and print what came of it.
+
 func verifyFlags(c *invocation) {
 	jsonFlag(c)
 	c.set.StringVar(&c.since, "since", "", "`archivo` con lo que escribió antes verify -json: comprueba que el libro de entonces es el principio del de hoy")

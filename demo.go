@@ -19,6 +19,11 @@ import (
 	"sello/internal/password"
 )
 
+// sello demo: a sample organization with a made-up year of a café, so that lists, charts, tiers and
+// vouchers have something in them. Each thing is written by the domain, at the moment at which it is
+// said to have happened: no figure is one that a shop could not have. What people do is what their
+// roles may, and has its entry in the audit log, as in the panel.
+
 func demoFlags(c *invocation) {
 	serveFlags(c)
 	jsonFlag(c)
@@ -281,11 +286,6 @@ func enterPanel(ctx context.Context, e *engine, org uint32, l *logins, panel str
 	entry.Password = demoPasswordOf(&owner.Password)
 	return entry, nil
 }
-
-// A made-up year of a café, so that whoever tries sello sees lists, charts, tiers and
-// vouchers with something in them. Each thing is written by the domain, at the moment at which
-// it is said to have happened: no figure is one that a shop could not have. What people do is
-// what their roles may, and has its entry in the audit log, as in the panel.
 
 // A madeUp is the customers of a shop and when they come. It is the same for the same seed
 // and moments, but for ids and codes.

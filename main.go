@@ -16,6 +16,8 @@ import (
 	"text/tabwriter"
 )
 
+// The table of commands, how a command line finds its command, and the help.
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal then kills the process at once

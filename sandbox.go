@@ -15,10 +15,9 @@ import (
 	"sello/internal/wallclock"
 )
 
-// A sandbox serves an organization to try out, with a clock that is moved by hand (sandbox.go) and
-// routes that only it has (sandbox_serve.go); contract §24. Its store says that it is one
-// (schema.go). The organization begins a year before the clock, so that sales of a year can be
-// made up.
+// A sandbox serves an organization to try out (contract §24), with a clock that is moved by hand and
+// with routes of its own (sandbox_serve.go). Its store is marked as a sandbox's (schema.go). The
+// organization begins a year before the clock, so that sales of a year can be made up.
 
 const (
 	sandboxOperator = "sello sandbox" // no user of a system has a name with a blank

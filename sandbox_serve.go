@@ -15,9 +15,9 @@ import (
 	"sello/internal/webhook"
 )
 
-// The routes that only a sandbox has (contract §24). They take any key with organization:read; what
-// begins anew and so deletes everything, with customers:erase (contract §31).
-// Those that write run in transactions of their own, and ignore an Idempotency-Key.
+// The routes that only a sandbox has, and how it is served (contract §24). They take any key with
+// organization:read; to begin anew deletes everything, and needs customers:erase (contract §31).
+// Routes that write run in transactions of their own, and ignore an Idempotency-Key.
 
 // codeClockBackwards is an error that no other server gives: openapi.json does not have it.
 var codeClockBackwards = errorCode{"clock_backwards", http.StatusBadRequest, "El reloj de pruebas solo avanza"}

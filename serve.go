@@ -26,6 +26,9 @@ import (
 	"sello/internal/unwatched"
 )
 
+// sello serve: the settings of a server, its listeners, the order in which the parts of a service
+// start and stop, and the tasks that run beside requests.
+
 func serveFlags(c *invocation) {
 	c.set.StringVar(&c.addr, "addr", "127.0.0.1:8080", "`dirección` en la que escucha la API")
 	c.set.StringVar(&c.tlsCert, "tls-cert", "", "`archivo` PEM del certificado, con los intermedios: la API va por HTTPS; va con -tls-key")

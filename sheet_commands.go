@@ -20,7 +20,7 @@ import (
 	"sello/internal/sheet"
 )
 
-// The commands that import CSV files.
+// The commands import and export, and their flags.
 
 func importCommand(kind string) func(context.Context, *invocation) error {
 	return func(ctx context.Context, c *invocation) error {

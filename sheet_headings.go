@@ -19,10 +19,10 @@ import (
 	"sello/internal/sheet"
 )
 
-// The columns of a file that is imported. A heading names a column by the name that
-// exports and the API use or by another one that people use, in Spanish or English,
-// without regard to case, accents and punctuation. A name that may mean two things, such
-// as "puntos acumulados", is in no list.
+// The columns of a file that is imported, in exports of other systems too, and the file of an
+// import's errors. A heading names a column by the name that exports and the API use, or by another
+// one that people use, in Spanish or English, without regard to case, accents and punctuation. A
+// name that may mean two things, such as "puntos acumulados", is in no list.
 
 // A column is something that a row may tell.
 type column struct {
