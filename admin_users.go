@@ -110,7 +110,7 @@ func newListedInvite(i *listedInvitation, org string) listedInvite {
 	return listedInvite{org, i.Role, i.CreatedAt, i.Expires}
 }
 
-// listUsers lists users, and those who are only invited, by e-mail.
+// listUsers lists users, and people who are only invited, by e-mail.
 func (a *admin) listUsers(ctx context.Context, _ struct{}) ([]listedUser, error) {
 	now := instantOf(a.engine.now())
 	return viewStore(ctx, a.engine.store, func(tx Tx) ([]listedUser, error) {
@@ -276,7 +276,7 @@ type loggedOut struct {
 }
 
 // logOutUser ends the sessions of one user, and takes back the links that the user made and
-// those for the user's password. Where no e-mail is given, it does so for all.
+// the links to a new password. Without an e-mail, it does so for all users.
 func (a *admin) logOutUser(ctx context.Context, in userRequest) (done loggedOut, err error) {
 	if in.Email != "" {
 		return operateOn(ctx, a, in.Email, logOutUser)

@@ -310,7 +310,7 @@ func spelled(in input, name, text string) decimal {
 	return d
 }
 
-// Batches: many of something in one request, each of which is done whole or not at all.
+// Batches: many rows in one request. Each row is done whole or not at all.
 
 // maxBatch is how many rows a batch has at most.
 const maxBatch = 100
@@ -385,8 +385,8 @@ func (r *request) rowActor() string {
 	return text
 }
 
-// eachOfBatch does each row of a batch with one, and returns what came of them; an error for
-// clients is failed. A row sees what those before it did.
+// eachOfBatch does each row of a batch by calling one, and returns the results; failed makes the
+// result of an error for clients. A row sees what the rows before it did.
 func eachOfBatch[T, R any](t *txn, rows []batchRow[T], one func(*batchRow[T]) (R, error), failed func(status int, e *errorBody) R) ([]R, error) {
 	results := make([]R, len(rows))
 	err := t.eachRow(len(rows), func(i int) (keep bool, err error) {

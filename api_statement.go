@@ -22,7 +22,7 @@ const exportPart = 64 << 10
 
 // A personExport is an export and how far it has come.
 type personExport struct {
-	family []*customer // the customer, then those that were merged into it
+	family []*customer // the customer, then its stubs
 	person int         // in family
 	stage  exportStage
 	first  bool // the next element is the first of its list

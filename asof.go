@@ -104,8 +104,7 @@ type datedSeq struct {
 }
 
 // datedChain lists the movements of a chain, from the one at seq back, that are dated up to a moment:
-// by their dates, and those of one moment in the order in which they were written. It keeps 16
-// bytes for each.
+// by their dates, and movements of the same moment as they were written. It keeps 16 bytes for each.
 func datedChain(t *txn, seq uint64, until instant) (list []datedSeq, err error) {
 	for m, err := range t.points.chainFrom(seq) {
 		if err != nil {
@@ -119,14 +118,13 @@ func datedChain(t *txn, seq uint64, until instant) (list []datedSeq, err error) 
 	return list, nil
 }
 
-// A ledgerReplay plays movements in the order of their dates. It keeps the lots of which something
-// is left.
+// A ledgerReplay plays movements in the order of their dates. It keeps the lots that are not empty.
 type ledgerReplay struct {
 	t *txn
 	pointSums
 	earned  decimal
 	lots    map[uint64]*lot // by the sequence of the credit
-	waiting []*lot          // those that are pending, the first to become available first
+	waiting []*lot          // the pending lots, the first to become available first
 }
 
 func newLedgerReplay(t *txn) *ledgerReplay { return &ledgerReplay{t: t, lots: map[uint64]*lot{}} }
@@ -179,7 +177,7 @@ func (r *ledgerReplay) lot(u use) *lot {
 	return &lot{Seq: u.Seq, Expires: u.Expires}
 }
 
-// keep keeps a lot of which something is left, or which owes what was taken before its credit.
+// keep keeps a lot that is not empty, or that owes what was taken before its credit.
 func (r *ledgerReplay) keep(l *lot) {
 	if l.Left == 0 && l.AvailFrom == 0 {
 		delete(r.lots, l.Seq)

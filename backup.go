@@ -134,8 +134,8 @@ func (p *backupPlan) run(ctx context.Context) {
 	}
 }
 
-// makeOne makes a backup now, and removes those that are too many: of a plan without an
-// interval, none. One is made at a time.
+// makeOne makes a backup now, and removes the oldest beyond p.keep, if the plan has an interval.
+// Only one backup is made at a time.
 func (p *backupPlan) makeOne(ctx context.Context) (*backedUp, error) {
 	p.state.making.Lock()
 	defer p.state.making.Unlock()
@@ -193,9 +193,9 @@ type madeBackup struct {
 	at   time.Time
 }
 
-// made lists the plan's backups, oldest first. It leaves out those dated in the
-// future, since the clock was wrong then or is wrong now: they neither count nor are
-// removed. It also leaves out what is not a regular file.
+// made lists the plan's backups, oldest first. It leaves out backups dated in the future,
+// since the clock was wrong then or is wrong now: they neither count nor are removed. It
+// also leaves out what is not a regular file.
 func (p *backupPlan) made() ([]madeBackup, error) {
 	files, err := os.ReadDir(p.dir) // sorted by name
 	var made []madeBackup
@@ -260,7 +260,7 @@ func (s *backupState) passedOn(at time.Time, err error) {
 	}
 }
 
-// supervisorVariables are meant by systemd for this process alone, not for those that it starts.
+// supervisorVariables are meant by systemd for this process alone, not for its children.
 var supervisorVariables = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}
 
 // newAfterBackup parses -backup-after: a command that gets each good backup, to take it to another

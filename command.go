@@ -50,7 +50,7 @@ type invocation struct {
 	environment
 	set     *flag.FlagSet
 	given   map[string]bool     // the flags on the command line or in the environment
-	fromEnv map[string]bool     // those in the environment
+	fromEnv map[string]bool     // the flags in the environment
 	written []string            // flags that are taken from the command line alone
 	choices map[string][]string // values of flags, for completion; a list for a flag that takes several
 	args    []string
@@ -192,16 +192,16 @@ func variable(flagName string) string {
 	return "SELLO_" + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
 }
 
-// otherVariables are sello's names that no flag has: documentation and tests use them, and a
-// container gets those of ports and services where a service is called sello. One that ends
+// otherVariables are variables of sello that no flag has: documentation and tests use them, and a
+// container gets variables of ports and services where a service is called sello. A name that ends
 // in _ is the beginning of names.
 var otherVariables = []string{
 	"SELLO_KEY", "SELLO_URL", "SELLO_ORIGIN", "SELLO_PORT", "SELLO_PORT_", "SELLO_SERVICE_",
 	"SELLO_TEST_", "SELLO_SCREENSHOTS",
 }
 
-// checkVariables refuses a variable that begins as those of flags do and is none: whoever
-// misspelt one would not get what it asks for.
+// checkVariables refuses a variable that is named like a flag's but is of no flag: a misspelt name
+// would otherwise have no effect, and nobody would notice.
 func (c *invocation) checkVariables() error {
 	var known []string
 	for _, cmd := range c.table {

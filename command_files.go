@@ -159,7 +159,7 @@ func (d *copied) verify(ctx context.Context, to *invocation) error {
 	return err
 }
 
-// same compares what is there with what was sent, and keeps what they have in common.
+// same compares what is there with what was sent, and keeps their count and digest if they agree.
 func (d *copied) same(sent *wholeSum, there iter.Seq2[Entry, error]) error {
 	found := newWholeSum()
 	for _, err := range found.taking(there, func(int64) {}) {
@@ -383,8 +383,8 @@ func (r *restored) checkStore(ctx context.Context, path string, e *engine, store
 	return store.Close()
 }
 
-// endAccess ends all sessions of the panel in a store, and takes back all links. Those of a
-// copy may have been ended since it was made: somebody was removed, or a link was used. It
+// endAccess ends all sessions of the panel in a store, and takes back all links. A session or a link
+// in a copy may have ended since the copy was made: somebody was removed, or the link was used. It
 // needs no schema of this sello: the tables are as they have been since there are users.
 func endAccess(ctx context.Context, store Store) (done loggedOut, err error) {
 	return updateStore(ctx, store, func(tx Tx) (done loggedOut, err error) {

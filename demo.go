@@ -191,7 +191,7 @@ func (d *demo) prepare(ctx context.Context) error {
 	return err
 }
 
-// addDemoStaff makes the people of the sample, and returns those at the till.
+// addDemoStaff makes the people of the sample, and returns the ones at the till.
 func addDemoStaff(t *txn, owner passwordHash) (atTill []id, err error) {
 	for _, s := range demoStaff {
 		u := &user{Email: s.email, Name: s.name, Password: owner, Org: t.org}
@@ -347,7 +347,7 @@ var menu = []menuItem{
 // beans are taken home now and then.
 var beans = []menuItem{{"GRANO-500", 260}, {"GRANO-250", 145}}
 
-// The first three are those that README looks for; nobody else is called like them.
+// README looks for the first three; nobody else is called like them.
 var firstShoppers = []enrolment{
 	{FirstName: "María", LastName: "García", Email: "maria@example.com", Phone: "+525512345678"},
 	{FirstName: "José", LastName: "Núñez", Email: "jose@example.com"},

@@ -23,9 +23,9 @@ import (
 	"sello/internal/wallclock"
 )
 
-// sello doctor looks at a server, or at what one would find, and writes nothing. A running
-// server says which settings it has; without one they are those of the command line and the
-// environment, as serve takes them.
+// sello doctor looks at a server, or at what a server would find, and writes nothing. A running
+// server tells its settings; without one they come from the command line and the environment, as
+// serve takes them.
 
 func doctorFlags(c *invocation) {
 	serveFlags(c)

@@ -293,9 +293,8 @@ func (ck *checker) compare(doc *document, old, next *config) {
 	ck.references(next, programs, soundKeys("segments", len(doc.Segments)), soundKeys("rewards", len(doc.Rewards)))
 }
 
-// references reports the keys and names in a configuration that refer to nothing. programs
-// says whether the keys of all programs are right; segments, those of all segments; rewards, those
-// of all rewards.
+// references reports the keys and names in a configuration that refer to nothing. programs,
+// segments and rewards say whether the keys of all programs, segments and rewards are right.
 func (ck *checker) references(c *config, programs, segments, rewards bool) {
 	checkSegments := func(path string, keys []string) {
 		for i, k := range keys {
@@ -304,7 +303,7 @@ func (ck *checker) references(c *config, programs, segments, rewards bool) {
 			}
 		}
 	}
-	sound := map[*program]bool{} // those whose tiers are
+	sound := map[*program]bool{} // programs whose tiers are
 	for i, p := range c.Programs {
 		sound[p] = ck.isSound(fmt.Sprintf("programs[%d].tiers", i)) && !slices.Contains(ck.unread, fmt.Sprintf("programs[%d]", i))
 	}

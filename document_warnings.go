@@ -90,7 +90,7 @@ type ruleChecker struct {
 	peopled bool // there may be customers who earn in the program
 }
 
-// warnings lists those of a rule.
+// warnings lists the warnings about a rule.
 func (ck *ruleChecker) warnings(r *rule) (list []sentence, err error) {
 	if reason := ck.neverFires(r); reason.format != "" {
 		list = append(list, sentenceOf("nunca dará puntos: %s", reason))

@@ -38,7 +38,7 @@ type handout struct {
 	Ended       instant // 0: it is under way
 	Counted     uint64  // customers when it began, whose points its maker's purse has
 	Given       uint64  // customers who got points
-	Left        uint64  // customers who could not: inactive ones, and those beyond a limit
+	Left        uint64  // customers who could not get any: inactive ones, and all beyond a limit
 	After       uint64  // number of the last customer that was looked at
 }
 
@@ -260,8 +260,8 @@ func (h *handout) giveTo(t *txn, cust id, s *segment, p *program) error {
 	return err
 }
 
-// credit reports whether the customer has the points of the handout: those who are not active, who
-// would have more points than there can be, or who are more than were counted have not.
+// credit reports whether the customer has the points of the handout. It gives none to a customer who
+// is not active, who would have more points than there can be, or who is beyond the number counted.
 func (h *handout) credit(t *txn, c *customer, p *program) (given bool, err error) {
 	family, err := t.merges.idsOf(c.ID)
 	if err != nil {
@@ -294,7 +294,7 @@ func (h *handout) credit(t *txn, c *customer, p *program) (given bool, err error
 const countKept = 10 * time.Minute
 
 // segmentCounts are how many customers segments have, as they were counted lately. A large
-// segment is counted by several requests, of which each goes on where the last one ended.
+// segment is counted by several requests: each goes on where the last one ended.
 type segmentCounts struct {
 	mu sync.Mutex
 	of map[countOf]segmentCount

@@ -111,7 +111,7 @@ type importPart struct {
 	reached  atomic.Pointer[counters] // after its rows, stored or not; nil: the rows have not run
 }
 
-// errPartBefore fails a part whose rows may need those of the part before.
+// errPartBefore fails a part whose rows may need the rows of the part before.
 var errPartBefore = errors.New("import: the rows before these are not stored")
 
 // failed reports whether the part is known not to be in the store.
@@ -426,8 +426,8 @@ func alreadyKnown(t *txn, namesakes []*sale, s newSale) (known bool, err error) 
 	return false, err
 }
 
-// namesakes lists the sales under an externalId: those that have it, the one whose
-// id it is, and the returns of the same moment that an export gives it.
+// namesakes lists the sales under an externalId: sales that have it, the sale whose id it
+// is, and returns of the same moment whose name in an export it is.
 func namesakes(t *txn, s newSale) (list []*sale, err error) {
 	take := func(seq uint64) error {
 		other, err := t.sales.at(seq)

@@ -24,7 +24,7 @@ type importRow struct {
 
 	BirthDate string `json:"birthDate,omitempty"`
 	Marketing string `json:"marketing,omitempty"`
-	Points    string `json:"points,omitempty"` // the opening balance; of a file of points those to give, or below zero to take
+	Points    string `json:"points,omitempty"` // the opening balance; in a file of points, how many to give, or below zero to take
 	Expires   string `json:"expiresAt,omitempty"`
 	Historic  string `json:"historicPoints,omitempty"`
 
@@ -60,7 +60,7 @@ type importOutcome struct {
 	Added   bool       `json:"added,omitempty"`
 	Number  uint64     `json:"number,omitempty"`  // of the customer that was added
 	Opening decimal    `json:"opening,omitempty"` // the opening balance that it was given
-	Faults  []rowFault `json:"faults,omitempty"`  // all that are known, but for those of Faulty
+	Faults  []rowFault `json:"faults,omitempty"`  // all that are known, except the faults in Faulty
 	Warning rowFault   `json:"warning,omitzero"`  // the row was taken, but somebody should look at it
 }
 
@@ -115,7 +115,7 @@ func rowFaultOf(e *apiError) rowFault {
 type rowReader struct {
 	input
 	row   importRow
-	known int // how many of the faults are those of row.Faulty
+	known int // how many of the faults came from row.Faulty
 
 	first    fault
 	gathered strictness
@@ -146,7 +146,7 @@ func (r *rowReader) take(err error) error {
 	return err
 }
 
-// told lists the faults but for those of row.Faulty.
+// told lists the faults that did not come from row.Faulty.
 func (r *rowReader) told() (faults []rowFault) {
 	for _, e := range r.strict.faults[r.known:] {
 		faults = append(faults, rowFaultOf(e))

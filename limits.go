@@ -20,7 +20,7 @@ import (
 //
 // The minute is a sliding window: a request is accepted if fewer than the limit were
 // accepted in the 60 seconds before it, counted in milliseconds like all times here.
-// Days and months are those of UTC. Their counts are written to the store once a second
+// Days and months are in UTC. Their counts are written to the store once a second
 // and read back at a key's first request, so a crash forgets at most the last second.
 //
 // Where several servers share a store, each counts its own minute. Of days and months, each
@@ -340,7 +340,7 @@ func (l *limiter) flush(ctx context.Context, s Store) error {
 
 // addTo adds this server's share to what is stored. If nobody knows whether the last flush is
 // stored, and anybody has written since, that share is not added again. So a key may get a few
-// requests more, as after a crash, but is never refused what it has not used.
+// requests more, as after a crash, but is never refused a request that its limit allows.
 func (u *usage) addTo(stored savedUsage) savedUsage {
 	if u.unsure && stored != u.base {
 		return stored.plus(u.tried, u.saved)

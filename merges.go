@@ -12,11 +12,11 @@ import (
 // MergedInto names the survivor. Its sales, redemptions and movements stay as they were
 // written, under its id and its number. So whatever asks whose a record is follows
 // MergedInto (owner), and the lists of a survivor go over the records of its family: its
-// own and those of its stubs. Totals, lots and counts move to the survivor's records.
+// own and its stubs'. Totals, lots and counts move to the survivor's records.
 //
 //	J org n n → the id of a stub, by its survivor's number and its own
 //
-// Its survivor is never a stub: when a survivor is merged, its stubs become stubs of the next one.
+// A survivor is never a stub: when it is merged itself, its stubs become stubs of the next one.
 //
 // A lot moves by two movements of category Merge, a debit and a credit. Uses of both name
 // the lot by its origin, the credit that made it, and its sequence stays that of its origin:
@@ -200,7 +200,7 @@ func (ms *mergesTxn) mergeAccount(p *program, stub, into *customer, family []*cu
 	return ms.t.points.saveAccount(to)
 }
 
-// moveFigures moves what an account has besides lots: what it has earned, what tiers are
+// moveFigures moves an account's figures besides lots: what it has earned, what tiers are
 // measured by, and what came from another system.
 func (ms *mergesTxn) moveFigures(from, to *account, family []*customer) error {
 	keepsDays := to.program.TierBasis.keepsDays()
@@ -317,8 +317,7 @@ func (ms *mergesTxn) recordMerge(debited *account, debit *movement, credited *ac
 	return ms.t.points.record(credited, credit)
 }
 
-// moveStubs makes a customer who is now a stub, and the stubs that it had, those of its
-// survivor.
+// moveStubs makes a customer who is now a stub, and the stubs that it had, stubs of its survivor.
 func (ms *mergesTxn) moveStubs(into, stub *customer, had []*customer) error {
 	for _, s := range had {
 		if err := ms.t.customers.rekey(ms.stubKey(stub.Number, s.Number), ms.stubKey(into.Number, s.Number), s.ID[:]); err != nil {
@@ -333,7 +332,7 @@ func (ms *mergesTxn) moveStubs(into, stub *customer, had []*customer) error {
 	return ms.t.Put(ms.stubKey(into.Number, stub.Number), stub.ID[:])
 }
 
-// moveCounts adds a customer's uses of rules and of rewards to those of another one.
+// moveCounts adds a customer's uses of rules and of rewards to another customer's.
 func (ms *mergesTxn) moveCounts(from, to id) error {
 	for _, part := range []byte{partRuleUse, partRewardUse, partRuleLife} {
 		prefix := customerKey(ms.t.org, from, part)

@@ -29,8 +29,8 @@ type reminderQuery struct {
 	days int
 }
 
-// remindersOf returns what to tell some customers, in the order of their ids in list: those who are
-// active and said yes to notices. It stops after limit reminders and says how many ids it looked at.
+// remindersOf returns what to tell the customers in list, in its order, who are active and said yes
+// to notices. It stops after limit reminders and says how many ids it looked at.
 func remindersOf(t *txn, q reminderQuery, list []id, limit int) (found []reminder, looked int, err error) {
 	var (
 		c    customer
@@ -130,8 +130,8 @@ func (c *customer) birthdayWithin(today day, days int) (day, bool) {
 	return next, next < today+day(days)
 }
 
-// almost is the tier or the reward to which one more purchase like those before is missing; "" if
-// there is none.
+// almost is the tier or the reward that one more purchase of the usual size would reach; "" if there
+// is none.
 func (pt *pointsTxn) almost(a *account, cfg *config) string {
 	spent, purchases := a.sold()
 	if purchases == 0 || spent <= 0 {
@@ -156,15 +156,14 @@ func (pt *pointsTxn) almost(a *account, cfg *config) string {
 }
 
 // Pages of reminders, each a bounded amount of work. Birthdays come in the order of their days from
-// today on: the index of birthdays has it (sweep_birthdays.go).
+// today on, which is the order of their index (sweep_birthdays.go).
 //
-// What expires comes by the day on which it does. No index has that order, but the table of what is
-// due comes close: an account has an entry there no later than what expires first of it. So the
-// entries up to the end of the list's days lead to all who may be in it, and they are sorted. Where
-// there are more than dueAtOnce, they come in stretches, each sorted in itself, one after the other in
-// the order of the table.
+// Points that expire come by their day. No index has that order, but the table of due accounts comes
+// close: an account's entry there is no later than its first expiry. So the entries up to the end of
+// the list's days lead to all who may be in the list, and they are sorted. More than dueAtOnce entries
+// come in stretches, in the order of the table, each sorted in itself.
 //
-// A missing purchase has no date: these come in the order of enrolment.
+// A missing purchase has no date: such reminders come in the order of enrolment.
 
 const (
 	dueAtOnce   = walkedAtOnce      // entries of the organization in a stretch
@@ -217,7 +216,7 @@ func remindersAfter(t *txn, q reminderQuery, after reminderPlace, limit int) (li
 }
 
 // birthdaysAfter looks at the entries of the days one after the other; within a day they are in the
-// order of the dates of birth, of which 28 and 29 February may be one day, and of ids.
+// order of the dates of birth (28 and 29 February may be one day) and of ids.
 func birthdaysAfter(t *txn, q reminderQuery, after reminderPlace, limit int) (list []reminder, next reminderPlace, err error) {
 	today := t.dayOf(t.now)
 	var places []reminderPlace
@@ -250,8 +249,8 @@ func birthdaysAfter(t *txn, q reminderQuery, after reminderPlace, limit int) (li
 	return list, next, err
 }
 
-// expiringAfter sorts a stretch of those to whom something may expire, of at most so many entries, and
-// returns those after a place.
+// expiringAfter sorts a stretch, of at most so many entries, of the customers to whom something may
+// expire, and returns the reminders after a place.
 func expiringAfter(t *txn, q reminderQuery, after reminderPlace, limit, atOnce int) (list []reminder, next reminderPlace, err error) {
 	last := t.dayOf(t.now) + day(q.days)
 	cust, end, err := dueStretch(t, after.key, last.end(t.cfg.zone), atOnce)
@@ -329,7 +328,7 @@ func dueBefore(t *txn, c *customer, from string) (bool, error) {
 	return false, nil
 }
 
-// A place as a page's address has it. Its first byte is not that of the cursor of a walk.
+// A place as a page's address has it. Its first byte differs from that of a walk's cursor.
 
 const reminderCursor = 2
 

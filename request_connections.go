@@ -129,7 +129,7 @@ func refusalCode(theirs []byte) errorCode {
 	return codeBadRequest
 }
 
-// refusal returns the response to a request of which nothing is known, and logs it.
+// refusal returns the response to a request that could not be read, and logs it.
 func (a *api) refusal(code errorCode) []byte {
 	answer := &refusalWriter{header: http.Header{}}
 	nothing := new(http.Request)
@@ -160,8 +160,8 @@ const (
 // store, which does not survive failing to open a file, the socket, and refusals.
 const reservedFiles = gate.MaxAnswering + 64
 
-// loopback are this machine's own addresses: those of a proxy that carries everybody,
-// or of the operator.
+// loopback are this machine's own addresses: a proxy that carries everybody has one, or the
+// operator.
 var loopback = [...]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
 // refusalTime is how long the answer to a refused connection may take.

@@ -32,7 +32,7 @@ type routeCounts struct {
 	seconds  *metrics.Histogram
 }
 
-// countedMethods are those that a request without a route is counted by.
+// countedMethods are the methods by which requests without a route are counted.
 var countedMethods = [...]string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
 	http.MethodConnect, http.MethodOptions, http.MethodTrace, "other",
@@ -63,7 +63,7 @@ const (
 	causeNotReady
 )
 
-// requestBounds are those of the durations of requests. A GET takes a fraction of a
+// requestBounds are the buckets for durations of requests. A GET takes a fraction of a
 // millisecond, a write a flush of the disk.
 var requestBounds = []time.Duration{
 	250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond,

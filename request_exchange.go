@@ -193,7 +193,7 @@ func (x *exchange) appendLogLine(b []byte, r *http.Request, ended time.Time) []b
 
 // heldUnits are the units that one request holds of each semaphore.
 type heldUnits struct {
-	work         *semaphore.Semaphore // of processors, of which it holds one unit; nil: none
+	work         *semaphore.Semaphore // of processors: it holds one unit; nil: none
 	body, answer int                  // units
 }
 

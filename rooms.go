@@ -4,12 +4,12 @@ package main
 // transaction keeps for them. So t.sales.register registers a sale, and t.points.credit
 // gives points.
 type rooms struct {
-	// What these hold is written when the transaction is committed (held).
+	// Rooms whose held records are written when the transaction is committed (held).
 	stats   statsTxn
 	saleLog saleLogTxn
 	feed    feedTxn
 
-	// These keep what they have read, or what the answer shows.
+	// Rooms that keep what they have read, or what the answer shows.
 	replays replaysTxn
 	seals   sealsTxn
 	merges  mergesTxn

@@ -118,7 +118,7 @@ func keepFounded(tx Tx) error {
 	return err
 }
 
-// entriesBut lists all entries but those of one letter.
+// entriesBut lists all entries except the entries of one letter.
 func entriesBut(tx Tx, letter byte) (list []Entry, err error) {
 	for e, err := range tx.Scan([]byte{0}, nil, false) {
 		if err != nil {
@@ -131,8 +131,8 @@ func entriesBut(tx Tx, letter byte) (list []Entry, err error) {
 	return list, nil
 }
 
-// enter waits while the organization is made anew. Requests that only read, such as those that wait
-// for events, and those of the sandbox itself do not.
+// enter waits while the organization is made anew. Requests that only read, which may wait for
+// events, and requests to the sandbox's own routes do not.
 func (s *sandbox) enter(r *http.Request) (leave func()) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || strings.HasPrefix(r.URL.Path, "/api/v1/test/") {
 		return func() {}
@@ -383,7 +383,7 @@ func (e *engine) nextDue(tx Tx, from, now instant) (next instant, err error) {
 	return next, nil
 }
 
-// goOn makes it a later moment in the transactions: what they have done is as if they had ended.
+// goOn moves the transactions to a later moment, as if they had ended and new ones had begun.
 func (o *orgTxns) goOn(at instant) error {
 	if at == o.now {
 		return nil
@@ -403,7 +403,7 @@ func (o *orgTxns) goOn(at instant) error {
 var durationForm = regexp.MustCompile(`^P(?:(\d{1,4})Y)?(?:(\d{1,4})M)?(?:(\d{1,4})W)?(?:(\d{1,5})D)?(T(?:(\d{1,6})H)?(?:(\d{1,7})M)?(?:(\d{1,9})(?:\.(\d{1,3}))?S)?)?$`)
 
 // addDuration returns the moment that comes a duration of ISO 8601, such as P1M or PT36H, after
-// another one. Years, months, weeks and days are those of the calendar in a time zone: P1M after 31
+// another one. Years, months, weeks and days are the calendar's in a time zone: P1M after 31
 // January is 28 February. ok is false if text is no duration.
 func addDuration(at instant, text string, zone *time.Location) (then instant, ok bool) {
 	m := durationForm.FindStringSubmatch(text)

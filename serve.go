@@ -549,7 +549,7 @@ func (s *service) stop(ctx context.Context, cause error) error {
 	return err
 }
 
-// servers are those that were started.
+// servers are the servers that were started.
 func (s *service) servers() []*http.Server {
 	return slices.DeleteFunc([]*http.Server{s.public, s.local, s.redirect, s.metrics}, func(h *http.Server) bool { return h == nil })
 }

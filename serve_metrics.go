@@ -20,7 +20,7 @@ import (
 
 // What -metrics serves: figures for Prometheus, on a listener of their own. They hold no
 // key, id or name of anybody, and whoever reaches the listener may read them. What runs
-// beside the API registers its figures in a method like those below.
+// beside the API registers its figures in a method of meter.
 
 // A meter is the figures of one server.
 type meter struct {
@@ -33,8 +33,8 @@ const metricsPath = "/metrics"
 // scrapePatience is how long the figures wait for a read of the store.
 const scrapePatience = time.Second
 
-// commitBounds are those of commits and of the waits for them: a flush takes 0.1 ms on a
-// good disk, and seconds on a bad one.
+// commitBounds are the buckets for commits and the waits for them: a flush takes 0.1 ms on a good
+// disk, and seconds on a bad one.
 var commitBounds = []time.Duration{
 	100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond,
 	5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond,

@@ -198,8 +198,7 @@ func (v saleShape) appendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// redemptionsIn shows the redemptions of a sale as they are now: those that were used in it, and
-// those that it gave.
+// redemptionsIn shows, as they are now, the vouchers that were used in a sale, then the ones it gave.
 func redemptionsIn(t *txn, s *sale) ([]saleRedemption, error) {
 	list := make([]saleRedemption, 0, len(s.Vouchers)+len(s.Given))
 	add := func(seq uint64, given bool) error {

@@ -28,7 +28,7 @@ type importSheet struct {
 	encoding sheet.Encoding   // of the file; unknown until it is found out
 	plain    bool             // the file is UTF-8 without a byte order mark
 	columns  []string         // of the file, as it names them
-	taken    []string         // columns, with "" for those left out
+	taken    []string         // columns; "" is a column left out
 }
 
 // rows returns the rows of a file whose heading and survey have no fault.

@@ -40,8 +40,8 @@ type importReport struct {
 	Rows    int    `json:"rows"` // CSV records read, without the header
 	Added   int    `json:"added"`
 	Known   int    `json:"known"`  // customers, sales or movements that were there already
-	Wrong   int    `json:"wrong"`  // those that were not imported
-	Warned  int    `json:"warned"` // of Added and Known, those in the file of errors with a warning
+	Wrong   int    `json:"wrong"`  // records that were not imported
+	Warned  int    `json:"warned"` // records of Added and Known that have a warning in the file of errors
 	Errors  string `json:"errors,omitempty"`
 	Seconds int    `json:"seconds"`
 
@@ -286,9 +286,9 @@ func (im *importer) sendAll() error {
 	return nil
 }
 
-// send imports the records of a batch, and rejects those that cannot be read and those in
-// which the file or the store finds a fault. The store looks at all that can be read, so that
-// somebody who mends a row knows all of its faults.
+// send imports the records of a batch. It rejects records that cannot be read, or in which the
+// file or the store finds a fault. The store looks at all that can be read, so that somebody who
+// mends a row knows all of its faults.
 func (im *importer) send(b csvBatch) error {
 	im.report.Rows = b.rows
 	request := im.request
@@ -575,8 +575,8 @@ apóstrofo, y un teléfono o un número como 0012 va como ="0012", para que no p
 La importación lo quita. Lo escrito con -raw se importa con -raw: así vuelve igual.`
 }
 
-// separatorWords are the signs between two cells, of which a spreadsheet expects one or another by
-// its user's language.
+// separatorWords are the signs between two cells. Which one a spreadsheet expects depends on its
+// user's language.
 var separatorWords = map[string]rune{"coma": ',', "punto-y-coma": ';', "tabulador": '\t'}
 
 func exportCustomersFlags(c *invocation) {

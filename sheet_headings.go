@@ -139,7 +139,7 @@ type fileHeadings struct {
 	mapped map[string]string // the same, of -map; each is used
 	used   map[string]bool
 	preset map[string]string // of -from, by exactKey; nil without it
-	ignore []string          // keys and, of those without a key, the headings
+	ignore []string          // keys, and headings that have no key
 }
 
 // newHeadings returns the headings of a kind of import, with -map and -ignore.
@@ -223,9 +223,9 @@ func (h *fileHeadings) named(heading string) (name string, ok bool) {
 	return name, ok
 }
 
-// columns returns the column of each heading of a file, "" for those left out, or an
-// error that says which are missing, unknown or there twice. An unknown one is an error
-// since its name may be misspelt, and its loss would be noticed only later.
+// columns returns the column of each heading of a file, "" if it is left out, or an error
+// that says which are missing, unknown or there twice. An unknown heading is an error since
+// it may be misspelt, and the column's loss would be noticed only later.
 func (h *fileHeadings) columns(list []string) ([]string, error) {
 	clear(h.used)
 	taken := make([]string, len(list))
@@ -313,7 +313,7 @@ func (h *fileHeadings) missing(taken []string) string {
 	return strings.Join(list, ", ")
 }
 
-// requiredColumns are those without which no row can be imported. Others say whose it is.
+// requiredColumns are needed to import any row. Which customer a row is of, other columns say.
 var requiredColumns = map[string][]string{
 	importSales:  {"externalId", "createdAt", "totalAmount"},
 	importPoints: {"reference", "points"},
@@ -349,8 +349,8 @@ func saleType(cell string) string {
 }
 
 // What the headings of other systems' exports mean (contract §31). testdata/presets has a file of
-// each, and its README says where the headings were seen. A system is here only with those of a
-// real export.
+// each system, and its README says where the headings were seen. A system is here only with the
+// headings of a real export.
 
 // presets are, by kind of import and name of a system, the columns that its headings name. All
 // other headings are left out, and the output lists them.
@@ -397,7 +397,7 @@ func fromFlag(c *invocation, kind string) {
 	c.chooses("from", names...)
 }
 
-// use takes the headings as those of a named system, unless the name is "".
+// use reads the headings as a named system means them; "" is no system.
 func (h *fileHeadings) use(system string) {
 	if system == "" {
 		return
@@ -490,7 +490,7 @@ func (r *rejects) write(line csvLine, reason string) error {
 	return r.out.Write(slices.Concat([]string{strconv.Itoa(line.number), reason}, r.own(line.fields)))
 }
 
-// startsRejects reports whether columns are those of a file of errors.
+// startsRejects reports whether columns begin as in a file of errors.
 func startsRejects(columns []string) bool {
 	return len(columns) > len(rejectColumns) && slices.Equal(columns[:len(rejectColumns)], rejectColumns)
 }

@@ -130,7 +130,7 @@ func (g *saleGatherer) gather(file *readPart, emit func(csvRecord) error) (err e
 	return mergeRuns(spool, ends, emit)
 }
 
-// pass returns the sales of those tickets whose hash is n, of so many.
+// pass returns the sales of the tickets whose hash is n, of so many hashes.
 func (g *saleGatherer) pass(file *readPart, n, of uint64) ([]csvRecord, error) {
 	tickets := map[string]*ticket{}
 	err := g.read(file, func(name string, line csvLine, at int64) {
@@ -408,7 +408,7 @@ func writeRun(spool io.Writer, list []csvRecord) error {
 }
 
 // mergeRuns calls emit with the records of all runs of a spool, in the order of their first
-// lines. ends are those of the runs.
+// lines. ends says where each run ends.
 func mergeRuns(spool io.ReaderAt, ends []int64, emit func(csvRecord) error) error {
 	type run struct {
 		in    *gob.Decoder

@@ -87,8 +87,8 @@ func (e *engine) sweepDue(ctx context.Context, moment func() (instant, error), d
 	}
 }
 
-// together divides keys of what is due into those that one transaction changes: all of them, or
-// where other servers write at the same time, those of one organization.
+// together divides the keys of what is due into lists, one for each transaction: a single list, or
+// one for each organization where other servers write at the same time.
 func (e *engine) together(due []key) (lists [][]key) {
 	if !isShared(e.store) {
 		return [][]key{due}
@@ -119,7 +119,7 @@ func dueKeys(tx Tx, of table, now instant, limit int) (list []key, err error) {
 	return list, nil
 }
 
-// changeDue makes the changes of some keys and drops these. It returns the keys of strays:
+// changeDue makes the changes of some keys and drops the keys. It returns the keys of strays:
 // entries of what does not exist. Strays are removed like the others, since they hold nothing
 // that is not kept elsewhere; if they stayed, each sweep would meet them again first.
 func (e *engine) changeDue(tx Tx, d dueTable, list []key, now instant, s seed) (strays []string, err error) {
@@ -243,8 +243,8 @@ func (e *engine) dropEnded(ctx context.Context, moment func() (instant, error)) 
 	return err
 }
 
-// dropEndedFrom looks at endedBatch sessions or invitations from a key on, and drops those that
-// have ended. It returns where to go on; nil at the end.
+// dropEndedFrom drops the ended ones of endedBatch sessions or invitations from a key on. It returns
+// where to go on; nil at the end.
 func (e *engine) dropEndedFrom(ctx context.Context, from, to key, now instant) (next key, err error) {
 	type found struct {
 		ended []key
@@ -411,8 +411,8 @@ func settleDue(t *txn, k key) (known bool, err error) {
 // tier windows of their time.
 const importPause = 30 * time.Second
 
-// importLeases are names of which a process that imports holds one, so that the sweeps of other
-// servers wait too. A sweep holds all of them. They do not bind: while a third process imports,
+// importLeases are leases that keep the sweeps of other servers waiting too: a process that imports
+// holds one of them, a sweep all. They do not bind: while a third process imports,
 // after a pause of more than 10 seconds between batches, or if the import begins during a sweep,
 // the sweep brings accounts up to today all the same. Then the rest of the import gives old sales
 // the tiers of today, as it does after a restart of the only server. Nothing else depends on it.
@@ -460,7 +460,7 @@ func (e *engine) freeImports(ctx context.Context) {
 	}
 }
 
-// setNow goes on with a later moment: what is written then was written then.
+// setNow goes on with a later moment, which what is written from then on carries.
 func setNow(t *txn, at instant) { t.now, t.began = at, at }
 
 // Latest is the latest moment that any committed write carries. By it a wrong clock is

@@ -254,7 +254,7 @@ func (ru *rulesTxn) giveBirthdays(most int) (more bool, err error) {
 }
 
 // birthdaysOfDay returns the bounds of the index entries of a day. In a year without a 29 February,
-// the 28th has those of the 29th too.
+// the 28th has the entries of the 29th too.
 func (ru *rulesTxn) birthdaysOfDay(on day) (lo, hi key) {
 	date := on.date()
 	first := uint32(date.Month())*100 + uint32(date.Day())

@@ -246,8 +246,8 @@ func (list *dayBases) add(d day, b basis) {
 	(*list)[i].Basis = (*list)[i].Basis.plus(b)
 }
 
-// kept is the list as accounts of a program keep it: the days of each calendar year in one where
-// those count.
+// kept is the list as accounts of a program keep it: where calendar years count, the days of each
+// year are added up in one.
 func (list dayBases) kept(tb tierBasis) dayBases {
 	if tb.Window != windowCalendarYear {
 		return list

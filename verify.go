@@ -188,7 +188,7 @@ func (r *verifyRun) organization(org uint32, report *verification, all *verifier
 }
 
 // orders reads the tables of an organization, each in key order. It returns the
-// findings on the ledger, and those on the rest in a fixed order.
+// findings on the ledger, and the findings on the rest in a fixed order.
 func (v *verifier) orders() (ledger *findings, rest []*findings, err error) {
 	tasks := []func(*verifier) error{(*verifier).ledgerOf, (*verifier).auditLog, (*verifier).eventFeed, (*verifier).allSales, (*verifier).redemptions, (*verifier).searchIndex, (*verifier).configVersions}
 	for _, t := range tablesOfOne {

@@ -50,7 +50,7 @@ func (v *verifier) customerRecord(e Entry) error {
 	case part == partRuleUse:
 		v.want[tableRecords].entries++
 		return v.ruleUse(e)
-	case part == partRuleLife: // those there should be are looked up
+	case part == partRuleLife: // entries that should be there are looked up
 		if !tableRuleLives.has(e.Key) {
 			v.stray(e.Key)
 		}
@@ -181,8 +181,8 @@ func (v *verifier) replayFamily(family []*customer, p *program) (*familyReplay, 
 	return f, nil
 }
 
-// accounts replays the accounts of a customer and its stubs in a program. That of the
-// customer comes last: it has what all have earned.
+// accounts replays the accounts of a customer and its stubs in a program. The customer's
+// own comes last: it has what all have earned.
 func (v *verifier) accounts(family []*customer, p *program, h *saleHistory) error {
 	var joint *familyReplay
 	if len(family) > 1 {
@@ -324,8 +324,8 @@ func (v *verifier) sales(family []*customer) (*saleHistory, error) {
 	return h, nil
 }
 
-// giftsOf checks the vouchers that a purchase gave, and that a return names no others: one of all of
-// it at least those that are not cancelled.
+// giftsOf checks the vouchers that a purchase gave, and that a return names no others. The return of
+// a whole purchase must name all that are not cancelled.
 func (v *verifier) giftsOf(h *saleHistory, s *soldSale) error {
 	what := subject{kind: "venta", id: s.ID}
 	if s.Type != typePurchase {
@@ -371,8 +371,8 @@ func (v *verifier) giftsOf(h *saleHistory, s *soldSale) error {
 	return nil
 }
 
-// vouchersOf checks the vouchers that come back with a sale: of a purchase those that say
-// they were used in it, and of a return those that its purchase had by then.
+// vouchersOf checks the vouchers that come back with a sale: a purchase names vouchers that
+// say they were used in it, a return the vouchers that its purchase had by then.
 func (v *verifier) vouchersOf(h *saleHistory, s *soldSale) error {
 	if len(s.Vouchers) == 0 {
 		return nil

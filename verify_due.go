@@ -143,7 +143,7 @@ func (r *replayer) lapsed(m *movement, h *saleHistory) {
 		return
 	}
 	active := r.idle.always
-	for i := range h.all { // those that were not known yet could keep nothing
+	for i := range h.all { // a sale not known yet could keep nothing
 		if s := &h.all[i]; s.Customer == r.account.customer.ID && s.RegisteredAt < m.CreatedAt && s.stands() && s.shareIn(r.account.program.Number) != nil {
 			active = max(active, s.CreatedAt)
 		}
@@ -283,7 +283,7 @@ func (v *verifier) countHold(m *movement) {
 	}
 }
 
-// openHolds checks those that an account knows.
+// openHolds checks the open holds that an account knows.
 func (v *verifier) openHolds(a *account, what subject) {
 	last := openHold{}
 	for _, o := range a.Holds {

@@ -46,7 +46,7 @@ type verifyProgress struct {
 	organizations atomic.Uint64 // how many there are; 0: the file itself is being checked
 	organization  atomic.Uint64 // that is being checked, from 1
 	customers     atomic.Uint64 // of it
-	checked       atomic.Uint64 // of those
+	checked       atomic.Uint64 // of these customers
 }
 
 // done returns how much of the organizations is checked, of 1.
@@ -303,7 +303,7 @@ type merges struct {
 	into  map[id]id   // by stub
 }
 
-// owner is the customer whose records those under an id are.
+// owner is the customer to whom the records under an id belong.
 func (m *merges) owner(cust id) id {
 	if survivor, ok := m.into[cust]; ok {
 		return survivor

@@ -349,7 +349,7 @@ func (v *verifier) giftOf(x *redemption, what subject) error {
 	return nil
 }
 
-// notedGift tells sums of vouchers that sales gave from those of vouchers that were used in them.
+// notedGift tells sums of vouchers given by sales from sums of vouchers used in sales.
 var notedGift = []byte("given")
 
 // countRedeemed adds up a redemption that agrees with its debit. Any other one is
@@ -381,7 +381,7 @@ func (v *verifier) redemptionBy(debit *movement) *redemption {
 		return nil
 	}
 	i, found := sort.Find(int(min(n.Redemptions, math.MaxInt32)), func(i int) int {
-		for ; i >= 0; i-- { // those that cost nothing count as the one before
+		for ; i >= 0; i-- { // a redemption that cost nothing counts as the one before
 			x, err := v.txn.rewards.redemptionAt(uint64(i) + 1)
 			if err != nil {
 				return 1

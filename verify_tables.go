@@ -88,7 +88,7 @@ func (v *verifier) addBlock(t table, e Entry) bool {
 	return len(e.Value) > 0 && len(e.Value) < blockset.Bytes && len(e.Value)%2 == 0
 }
 
-// compareTables compares the entries of some tables with those they should have. It
+// compareTables compares the entries of some tables with the entries that they should have. It
 // reports a difference where entries were looked up or counted, else it doubts the table.
 func (v *verifier) compareTables(list []table) {
 	for _, t := range list {

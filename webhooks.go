@@ -75,7 +75,7 @@ func (d *deliverer) last(h hookOf) []delivery {
 	return list
 }
 
-// kept are the webhooks of which something is kept, served or only tested.
+// kept are the webhooks with deliveries in memory, served or only tested.
 func (d *deliverer) kept() []hookOf {
 	d.mu.Lock()
 	defer d.mu.Unlock()

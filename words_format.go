@@ -19,7 +19,7 @@ import (
 
 // A format writes numbers, money and moments as an organization's people do: numbers by
 // its country, words by the language of the page, moments in its time zone. The
-// conventions are those of CLDR 48 (testdata/cldr.txt). Templates call its methods.
+// conventions come from CLDR 48 (testdata/cldr.txt). Templates call its methods.
 type format struct {
 	country  string // ISO 3166, such as "MX"
 	language string // "es" or "en"

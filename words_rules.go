@@ -16,7 +16,7 @@ import (
 // Rules, segments and programs as sentences, and the reasons why a rule did or did not give
 // something.
 
-// A ruleWording writes them in a language, with an organization's numbers and names.
+// A ruleWording writes such sentences in a language, with an organization's numbers and names.
 type ruleWording struct {
 	*format
 	lang     texts.Language
@@ -258,7 +258,7 @@ var conditionCodes = [conditions]string{
 	conditionPaid:     "PaidWithPoints",
 }
 
-// Codes of other reasons. Those of rewards that could not be given are those of rewards.
+// Codes of other reasons. A reward that could not be given has the reward's own code.
 const (
 	reasonOccasion = "NotForPurchases"
 	reasonImported = "NotByImport"
@@ -350,7 +350,7 @@ func (w *ruleWording) refusal(why *ruleReasons, c condition) string {
 	case conditionBudget:
 		return w.say("refusal.budget", w.points(*r.Budget))
 	}
-	if why.Turn%uint64(max(r.Every, 1)) == 0 { // of which another one was returned since
+	if why.Turn%uint64(max(r.Every, 1)) == 0 { // another use was returned since
 		return w.say("refusal.given", w.Count(why.Turn))
 	}
 	return w.say("refusal.every", w.Count(why.Turn), w.Count(uint64(r.Every)))
