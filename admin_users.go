@@ -63,8 +63,7 @@ const usualPanel = "http://127.0.0.1:8080"
 // invitationLink is the page of the panel that an invitation's token opens.
 func invitationLink(address, token string) string { return address + "/panel/invitacion/" + token }
 
-// panelURL returns the address of the panel: what the server says, or else a given one, or
-// that of a server without flags.
+// panelURL returns the address of the panel: the server's, or else a given one, or usualPanel.
 func (a *admin) panelURL(given string) (string, error) {
 	if !a.inServer {
 		return cmp.Or(given, usualPanel), nil

@@ -236,7 +236,7 @@ func (r *request) marketing() consentAnswer {
 	return answerOf(yes)
 }
 
-// attributes reads the attributes of a customer. One that is null or blank has no value.
+// attributes reads the attributes of a customer. A null or blank attribute has no value.
 func (r *request) attributes() []attribute {
 	members, ok := r.fields.members("attributes")
 	list := make([]attribute, len(members))
@@ -322,8 +322,8 @@ type batchRow[T any] struct {
 	fault error // of its fields
 }
 
-// readBatch reads the list of a batch with one, which is given a row's own request and its JSON.
-// A fault of a row is kept in it. The rows count as requests of the key.
+// readBatch reads the list of a batch by calling one with each row's own request and its JSON. A
+// fault of a row is kept in the row. The rows count as requests of the key.
 func readBatch[T any](r *request, list string, one func(row *request, literal string) T) []batchRow[T] {
 	elements := r.batchElements(list)
 	rows := make([]batchRow[T], len(elements))

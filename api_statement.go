@@ -299,10 +299,10 @@ func appendEncoded(b []byte, v any) ([]byte, error) {
 	return append(b, text[:len(text)-1]...), nil
 }
 
-// A statement is the movements of one month of an account, in the order of their dates, between
-// what the account was before and after (contract §22). It speaks of what is written: the ledger up
-// to the last movement dated up to the statement's end, whose hash is the digest. So a sale that
-// comes later does not make it false, and `sello verify -statement` can tell whether it is the
+// A statement is the movements of one month of an account, in the order of their dates, with the
+// account's state before and after (contract §22). It speaks of what is written: the ledger up to
+// the last movement dated up to the statement's end. That movement's hash is the digest. So a sale
+// that comes later does not make it false, and `sello verify -statement` can tell whether it is the
 // ledger's (admin_statement.go).
 //
 // The statement of a month that is not over ends with its last movement. Names of keys and people
@@ -345,7 +345,7 @@ func monthOf(text string, zone *time.Location) (from, to instant, ok bool) {
 	return max(from, firstMoment), min(to, lastMoment), true
 }
 
-// month reads the month of a statement. One that is yet to come has none.
+// month reads the month of a statement. A month that is yet to come has no statement.
 func (r *request) month() string {
 	text, present := r.query.text("month", 20)
 	from, _, ok := monthOf(text, r.cfg.zone)
@@ -478,7 +478,7 @@ func (s *statementParts) next(t *txn, b []byte) (part []byte, rest bodyParts, er
 }
 
 // lateOf counts the movements of an account that are dated up to the end of a month and were
-// written after the one at last.
+// written after the movement at last.
 func lateOf(t *txn, a *account, month string, last uint64) (n uint64, err error) {
 	_, to, _ := monthOf(month, t.cfg.zone)
 	list, err := datedChain(t, a.Movements.last(), to)

@@ -52,8 +52,8 @@ func foresee(t *txn, c *customer, p *program, at instant) (*account, error) {
 	}
 }
 
-// nextRise is when points of an account become available next, so that vouchers may be given: pending
-// ones, or held ones; at the latest a moment.
+// nextRise is when pending or held points of an account become available next, so that vouchers may
+// be given; at most latest.
 func (pt *pointsTxn) nextRise(a *account, latest instant) (instant, error) {
 	for l, err := range pt.lots(a, partPending) {
 		if err != nil {
@@ -65,8 +65,8 @@ func (pt *pointsTxn) nextRise(a *account, latest instant) (instant, error) {
 	return min(latest, a.holdEnds()), nil
 }
 
-// recall returns an account, and what its movements say that it was at a moment that is not in the
-// future; if that is the end of a day, before what lapsed at it.
+// recall returns an account, and what it was, by its movements, at a moment that is not in the future.
+// ofDay says that the moment is the end of a day: then it is before what lapsed at that moment.
 func recall(t *txn, c *customer, p *program, at instant, ofDay bool) (*account, *accountAt, error) {
 	a, err := t.points.account(c, p)
 	if err != nil {
@@ -152,7 +152,7 @@ func (r *ledgerReplay) play(seq uint64) (*movement, error) {
 	return m, nil
 }
 
-// passTo makes the pending points available whose moment has come.
+// passTo makes pending points available whose moment has come.
 func (r *ledgerReplay) passTo(at instant) {
 	for len(r.waiting) > 0 && r.waiting[0].AvailFrom <= at {
 		l := r.waiting[0]

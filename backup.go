@@ -264,8 +264,7 @@ func (s *backupState) passedOn(at time.Time, err error) {
 var supervisorVariables = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}
 
 // newAfterBackup parses -backup-after: a command that gets each good backup, to take it to another
-// machine. It runs beside the server and the next backups, without what a supervisor says to this
-// process alone.
+// machine. It runs beside the server and the next backups, without the supervisorVariables.
 func newAfterBackup(text string) (*handover.Command, error) {
 	c, err := handover.Parse(text, supervisorVariables...)
 	if errors.Is(err, handover.ErrEmpty) {

@@ -277,11 +277,11 @@ func (c *invocation) dbName() string {
 	return name
 }
 
-// errAddress refuses what names no data file and no database. It says nothing of what that is, in
+// errAddress refuses what names neither a data file nor a database. It does not repeat the text, in
 // which there may be a password.
 var errAddress = &usageError{"la dirección de la base de datos no se entiende: use postgres://usuario@servidor/base"}
 
-// checkPaths returns errAddress if there is an address of a database where a file is to be. Of a
+// checkPaths returns errAddress if there is an address of a database where a file is to be. For a
 // data file isPath decides; other files may have any name that is no address.
 func (c *invocation) checkPaths() error {
 	paths := slices.Clone(c.args)
@@ -466,9 +466,8 @@ func (p *progressLine) during(done func() float64, fn func() error) error {
 	return fn()
 }
 
-// text says how much is done, and how long the rest takes if it goes on as before, which says
-// nothing in the first seconds. While nothing is known to be done, as of what a server does, it
-// says how long that has taken.
+// text says how much is done and, after the first seconds, how long the rest takes if it goes on as
+// before. While nothing is known to be done, as of work in a server, it says how long that has taken.
 func (p *progressLine) text(done float64, took time.Duration) string {
 	if done == 0 {
 		return p.what + ": " + timeText(took)

@@ -45,7 +45,7 @@ func (c *invocation) keySettings(noScopes, unlimited string) {
 	c.set.StringVar(&c.key.Expires, "expires", "", "`fecha` de expiración, como 2027-01-01")
 }
 
-// noLimit is the value of a flag that clears what a key has.
+// noLimit is the value of a flag that clears a limit, a list or the date of a key.
 const noLimit = "none"
 
 // A countFlag is a flag that takes a whole number, or none.
@@ -365,8 +365,7 @@ func runWebhookReplay(ctx context.Context, c *invocation) error {
 	})
 }
 
-// panelLinkFlag names the address of the panel, which a server that has the file open knows
-// better.
+// panelLinkFlag names the address of the panel. A server that has the file open knows it better.
 func panelLinkFlag(c *invocation) {
 	c.set.StringVar(&c.panel, "panel", "", "`dirección` del panel, para el enlace, como https://puntos.example.mx; un servidor que tenga abierto el archivo dice la suya; sin él ni ella, "+usualPanel)
 }

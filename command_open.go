@@ -44,8 +44,8 @@ func (c *invocation) withAdmin(ctx context.Context, mayCreate bool, fn func(admi
 	return errors.Join(fn(direct), store.Close())
 }
 
-// onlyReads is for a command that writes nothing, but for an entry of the audit log where it can: a database
-// may then be a standby, or the user one who may only read. A file is opened as it is for others.
+// onlyReads is for a command that writes nothing, except an entry of the audit log where it can: then
+// a database may be a standby, or its user read-only. A file is opened as for other commands.
 func (c *invocation) onlyReads() { c.readOnly = c.readOnly || isDatabase(c.db) }
 
 // onlyOrg returns the organization of -org, or the only one in the file.
@@ -193,9 +193,9 @@ func (c *invocation) ofFile(err error) error {
 	return fmt.Errorf("%s: %w", c.dbName(), err)
 }
 
-// takeUp opens an engine on a store. If the store is of an older schema, takeUp migrates
-// it, a file with a copy; otherwise it returns nil. Of a database other servers may be using the
-// older schema: only the command for that migrates it.
+// takeUp opens an engine on a store. If the store is of an older schema, takeUp migrates it, a
+// file with a copy; otherwise it returns nil. Other servers may be using a database of the older
+// schema: only sello migrate migrates it.
 func (c *invocation) takeUp(ctx context.Context, e *engine, store openedStore) (*migrated, error) {
 	err := e.open(ctx)
 	if old, ok := errors.AsType[*schemaError](err); !ok || old.cause != "" {

@@ -243,8 +243,8 @@ func (d *doctor) disk(dir string, free, all uint64) {
 
 func gigabytes(n uint64) string { return fmt.Sprintf("%.1f GB", float64(n)/1e9) }
 
-// backups tells the newest one of -backup-dir. It is late when it is missed twice, as for the
-// alert SelloBackupOld.
+// backups tells the newest backup of -backup-dir. It is late once two are missed, as for the alert
+// SelloBackupOld.
 func (d *doctor) backups() {
 	s := &d.settings
 	if s.BackupEvery == 0 || s.BackupDir == "" {
@@ -326,10 +326,10 @@ func (d *doctor) panel() {
 	}
 }
 
-// server asks a running server's API whether it is ready. Whether one has the database open is
-// not told: then it is the sello that listens there. Without a running server it looks
-// whether another program has taken the address. That is a fault only where the address was given:
-// a server gets its own from an environment that this command may not have.
+// server asks a running server's API whether it is ready. A database does not tell whether a server
+// has it open: then the sello that listens at the address counts. Without a running server it looks
+// whether another program has taken the address. That is a fault only if the address was given: a
+// server may get its own from an environment that this command does not have.
 func (d *doctor) server(ctx context.Context) {
 	if d.noted("server") {
 		return

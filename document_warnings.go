@@ -11,7 +11,7 @@ import (
 // Warnings are about a document that is valid but may not do what was meant: some of its rules can
 // never fire, or tills will have to send more fields than before.
 
-// warnings lists them. now is the moment at which the document is applied.
+// warnings lists the warnings about a configuration that is applied at now.
 func warnings(tx Tx, old, next *config, now instant) (list []problem, err error) {
 	if len(old.Programs) == 1 && len(next.Programs) > 1 {
 		list = append(list, problem{"", sentenceOf("con más de un programa, add y deduct necesitan loyaltyProgramId: las cajas que no lo envíen recibirán 400 program_required")})

@@ -11,14 +11,14 @@ import (
 
 // A handout gives the same points to every customer in a segment (contract §23). The panel starts
 // one, and a task of the server gives the points in bounded transactions, in the order of the
-// customers' enrolment. How far it has come is stored with what was given, so that a stop in
-// between loses nothing and gives nobody twice: the task goes on by itself. An organization has
-// one handout under way at a time, and keeps the last one:
+// customers' enrolment. How far it has come is stored with what was given: after a stop the task
+// goes on by itself, and nobody gets points twice. An organization has one handout under way at a
+// time, and keeps the last one:
 //
 //	Q org → handout
 //
-// Each movement has a reference made of the handout's id and the customer's. Who leaves the
-// segment before its turn gets nothing; who comes into it meanwhile may or may not get points.
+// Each movement has a reference made of the handout's id and the customer's. A customer who leaves
+// the segment before its turn gets nothing; one who enters it meanwhile may or may not get points.
 
 const (
 	handoutBatch = 50 // customers that one transaction gives points to
@@ -121,7 +121,7 @@ func (e *engine) askForHandouts() {
 }
 
 // giveHandouts goes on with the handouts of all organizations, for one turn. While the clock is
-// unsafe it does nothing. An organization that is damaged keeps no other one from its points.
+// unsafe it does nothing. A damaged organization does not hold up the others.
 func (e *engine) giveHandouts(ctx context.Context) error {
 	orgs, err := viewStore(ctx, e.store, func(tx Tx) (list []uint32, err error) {
 		for entry, err := range scan(tx, newKey('Q'), false) {
@@ -178,7 +178,7 @@ func (e *engine) giveHandout(ctx context.Context, org uint32) (more bool, err er
 	return true, nil
 }
 
-// A handoutStep is whom one transaction of a handout gives points to.
+// A handoutStep is the customers to whom one transaction of a handout gives points.
 type handoutStep struct {
 	of          id // the handout
 	after, next uint64

@@ -250,7 +250,7 @@ func (a *admin) importDone(ctx context.Context, in importEnd) (struct{}, error) 
 }
 
 // importSale registers a sale at the date that its row gives. Unless samePerson is true, a
-// row whose other contact is another than the customer's is wrong.
+// row whose other contact differs from the customer's is wrong.
 func importSale(t *txn, r *rowReader, samePerson bool) (o importOutcome, err error) {
 	s, at := saleOf(t, r)
 	w := whose{id: [2]string{"customerId", r.row.ID}, external: [2]string{"customerExternalId", r.row.Customer}}

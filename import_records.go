@@ -266,9 +266,9 @@ func importCustomer(t *txn, r *rowReader, into *program, samePerson bool) (o imp
 	return o, err
 }
 
-// warnDropped warns of what a row says and is not taken: a birth date and a number that are not the
-// known customer's, which stay, and a second phone (contract §31). The number of one who became part
-// of the customer is its own, too.
+// warnDropped warns of what a row says and is not taken (contract §31): a second phone, and a birth
+// date and a number other than the known customer's, which keeps its own. The number of a customer
+// merged into it is its own, too.
 func (o *importOutcome) warnDropped(t *txn, r *rowReader, known *customer, e enrolment) error {
 	var dropped []string
 	if known != nil && !e.BirthDate.agrees(known.BirthDate) {
@@ -449,7 +449,7 @@ func pastMoment(t *txn, in input, name, text string) instant {
 // Rows of files that give or take points (contract §23).
 
 // importMovement gives or takes the points of a row, unless that was done before under its
-// reference. Unless samePerson is true, a row whose other contact is another than the
+// reference. Unless samePerson is true, a row whose other contact differs from the
 // customer's is wrong.
 func importMovement(t *txn, r *rowReader, into *program, samePerson bool) (o importOutcome, err error) {
 	in := askedMovement{program: &into.ID}
@@ -507,9 +507,9 @@ func categoryNamed(cell string) string {
 	return cmp.Or(categoryWords[word], cell)
 }
 
-// A whose is how a row names its customer: by id, externalId, e-mail or phone. Of several, the
-// first finds the customer; the others must be that customer's. id and external are a column
-// and its cell.
+// A whose is how a row names its customer: by id, externalId, e-mail or phone. The first that is
+// given finds the customer; the others must be that customer's. id and external are a column and
+// its cell.
 type whose struct {
 	id, external [2]string
 	contact      enrolment
@@ -551,7 +551,7 @@ func (w *whose) customer(t *txn, r *rowReader) (c *customer, err error) {
 	return c, nil
 }
 
-// doubts are the faults of a row whose contacts may be another's than the customer's.
+// doubts are the faults of a row whose contacts may be somebody else's.
 func (w *whose) doubts(t *txn, r *rowReader, c *customer) ([]rowFault, error) {
 	if w.contact.Email == "" && w.contact.Phone == "" {
 		return nil, nil

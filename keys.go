@@ -42,7 +42,7 @@ var keyFields = []string{
 	"name", "rateLimit", "dailyLimit", "monthlyLimit", "scopes", "ipWhitelist", "expires", "maxPointsPerOperation", "maxPointsPerDay",
 }
 
-// A keysTxn is API keys, and what they and people may give, in a transaction.
+// A keysTxn has the API keys, and the points that keys and people may give, in a transaction.
 type keysTxn struct{ t *txn }
 
 // nameOf is the name of an API key; "" if there is none. It is looked up once in a transaction.
@@ -149,8 +149,7 @@ func notNegative[N int | decimal](field string, limit N) error {
 	return nil
 }
 
-// expiryOf returns the moment when a key ends that is to expire on a date; 0 without
-// one.
+// expiryOf returns the moment at which a key that expires on a date ends; 0 without a date.
 func (ks *keysTxn) expiryOf(date string) (instant, error) {
 	if date == "" {
 		return 0, nil
@@ -205,8 +204,8 @@ func (ks *keysTxn) list() ([]*apiKey, error) {
 	return keys, nil
 }
 
-// own finds a key of this organization by the id that an operator gives for what is
-// done to it.
+// own finds a key of this organization by the id that an operator gives. done is the Spanish
+// word for what is done to the key, for errors.
 func (ks *keysTxn) own(given, done string) (k *apiKey, hash [32]byte, err error) {
 	if strings.Contains(given, keyPrefix) { // the key itself, a secret: no error may repeat it
 		return nil, hash, operatorErrorf("", "una API key se %s por su id, que muestra sello key list, no por su texto", done)
@@ -236,8 +235,7 @@ func (ks *keysTxn) live(given, done string) (*apiKey, [32]byte, error) {
 	return k, hash, err
 }
 
-// change changes what is given of a key. From the next request on the key is as
-// changed.
+// change changes the given fields of a key, from its next request on.
 func (ks *keysTxn) change(in keyChange) (*apiKey, error) {
 	k, hash, err := ks.live(in.ID, "cambia")
 	if err != nil {
@@ -264,8 +262,8 @@ func (ks *keysTxn) change(in keyChange) (*apiKey, error) {
 	return k, ks.t.audit.note(auditKeyChanged, k.ID.String(), changes)
 }
 
-// rotate makes a key like another one, which expires after overlap, if it does not
-// expire before. The two share a purse.
+// rotate makes a key like an old one. The old one expires after overlap, or when it would
+// have if that is earlier. The two share a purse.
 func (ks *keysTxn) rotate(given string, overlap time.Duration) (k *apiKey, text string, old *apiKey, err error) {
 	old, hash, err := ks.live(given, "rota")
 	if err == nil {
@@ -465,7 +463,7 @@ func pursesKey(org uint32, purse id) key { return orgKey('P', org).id(purse) }
 
 func (ks *keysTxn) utcDay() day { return dayOf(ks.t.now, time.UTC) }
 
-// purseToday is what a purse gave today; nil: nothing that was counted.
+// purseToday is how much a purse gave today; nil: nothing was counted.
 func (ks *keysTxn) purseToday(of id) (*purse, error) {
 	return get[purse](ks.t.Tx, pursesKey(ks.t.org, of).day(ks.utcDay()))
 }
@@ -516,7 +514,7 @@ func (ks *keysTxn) limitPoints(by *member, user id, perDay decimal) error {
 
 var errOwnLimit = newPeopleError("own_limit", "maxPointsPerDay", "Nadie cambia su propio límite de puntos: lo hace otra persona que administre el equipo")
 
-// dropPurse forgets what a member gave.
+// dropPurse forgets how much a member gave.
 func (ks *keysTxn) dropPurse(of id) error {
 	days := pursesKey(ks.t.org, of)
 	return deleteRange(ks.t, days, days.after(), 2*keptPurseDays)

@@ -128,8 +128,8 @@ func (l *limiter) take(ctx context.Context, s Store, k *apiKey, now instant, aft
 	return u.take(k, 1, now, after)
 }
 
-// takeMore counts more requests after take has counted one. If they do not all fit it
-// counts none, and that one no longer. more is below the key's leastLimit.
+// takeMore counts more requests after take has counted one. If they do not all fit, none is
+// counted, and the first one no longer. more is below the key's leastLimit.
 func (l *limiter) takeMore(k *apiKey, more int, now instant, after *allowance) error {
 	l.mu.Lock()
 	u := l.keys[k.ID]
@@ -367,8 +367,8 @@ type windowCount struct {
 	requests uint64
 }
 
-// plus is plus of savedUsage. Windows move as in take. What was counted in a window that the
-// others have left is of no use any more.
+// plus is savedUsage.plus for one window. Windows move as in take. What was counted in a window
+// that the others have left is of no use any more.
 func (stored windowCount) plus(from, to windowCount) windowCount {
 	switch {
 	case to == from:
@@ -483,8 +483,8 @@ const (
 	refusalEvery = minuteMillis / maxRefusals
 )
 
-// sourceLimits bound how often one source may be refused: they are a bucket for each source. newSourceLimits makes
-// some: the zero ones refuse nobody.
+// sourceLimits bound how often a source may be refused, by a bucket for each source. The zero value
+// refuses nobody.
 type sourceLimits struct {
 	buckets throttle.Buckets[netip.Addr, instant]
 }

@@ -7,24 +7,24 @@ import (
 	"sello/internal/blockset"
 )
 
-// A merge makes two customers one (contract §12): everything of the one becomes the
-// other's, the survivor's, in one transaction. The merged customer stays as a stub, whose
-// MergedInto names the survivor. Its sales, redemptions and movements stay as they were
-// written, under its id and its number. So whatever asks whose a record is follows
-// MergedInto (owner), and the lists of a survivor go over the records of its family: its
-// own and its stubs'. Totals, lots and counts move to the survivor's records.
+// A merge makes two customers one (contract §12): all that the merged one has becomes the
+// survivor's, in one transaction. The merged customer stays as a stub, whose MergedInto
+// names the survivor. Its sales, redemptions and movements stay as they were written,
+// under its id and its number. So the owner of a record is found by MergedInto (owner),
+// and the lists of a survivor go over the records of its family: its own and its stubs'.
+// Totals, lots and counts move to the survivor's records.
 //
 //	J org n n → the id of a stub, by its survivor's number and its own
 //
 // A survivor is never a stub: when it is merged itself, its stubs become stubs of the next one.
 //
 // A lot moves by two movements of category Merge, a debit and a credit. Uses of both name
-// the lot by its origin, the credit that made it, and its sequence stays that of its origin:
+// the lot by its origin, the credit that made it, and the lot keeps its origin's sequence:
 // returns and cancellations find it in the survivor's account. A debt moves by a credit
 // that pays it and a debit of as much.
 
-// merge makes one customer part of another, and returns the survivor and what contact of
-// the other one it does not have. If that was done before, it changes nothing.
+// merge makes one customer part of another, and returns the survivor and the contact of the
+// merged customer that the survivor did not get. Merging the same two again changes nothing.
 func (ms *mergesTxn) merge(into, from id) (*customer, contactLeft, error) {
 	if into == from && into != (id{}) {
 		return nil, contactLeft{}, invalidField("from", "debe ser otro cliente")
@@ -94,7 +94,7 @@ func (ms *mergesTxn) mergeFamily(c, gone *customer, family []*customer) (*custom
 	return after, left, ms.t.audit.note(auditCustomerMerged, after.ID.String(), append(changes, unsaid(left.fields()...)...))
 }
 
-// mergedWith returns the customer with what it gets of another one, and that one as a stub.
+// mergedWith returns the customer with what it gets from a merged one, and the merged one as a stub.
 func (c *customer) mergedWith(gone *customer, today day) (*customer, *customer, error) {
 	after := c.filledBy(enrolment{
 		FirstName: gone.FirstName, LastName: gone.LastName, Email: gone.Email, Phone: gone.Phone,
@@ -263,7 +263,7 @@ func (ms *mergesTxn) moveLots(from, to *account) error {
 	return nil
 }
 
-// moveLot moves a lot. One that is available pays a debt of its new account first.
+// moveLot moves a lot. An available lot pays a debt of its new account first.
 func (ms *mergesTxn) moveLot(from, to *account, part byte, l *lot) error {
 	if _, ok := to.all().add(l.Left); !ok {
 		return newError(codeTooLarge).on("balance")
@@ -356,7 +356,7 @@ func (ms *mergesTxn) moveCounts(from, to id) error {
 	return nil
 }
 
-// addCount adds the count of an entry to the one at k.
+// addCount adds the count of an entry to the count at k.
 func (ms *mergesTxn) addCount(part byte, e Entry, k key) error {
 	if part == partRewardUse {
 		if len(e.Value) != 8 {
@@ -374,7 +374,7 @@ func (ms *mergesTxn) addCount(part byte, e Entry, k key) error {
 	return addRecord(ms.t, e, k, ruleUse.plus)
 }
 
-// addRecord adds the record of an entry to the one at k, if there is one.
+// addRecord adds the record of an entry to the record at k, if there is one.
 func addRecord[T any, P recordPointer[T]](t *txn, e Entry, k key, plus func(more, own T) T) error {
 	more, err := decodeEntry[T, P](e)
 	if err != nil {

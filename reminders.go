@@ -101,8 +101,8 @@ func reminderOf(t *txn, q reminderQuery, c *customer) (r reminder, is bool, err 
 	return r, is, nil
 }
 
-// expiringOnFirstDay is what expires of an account on the first day on which anything does, and when the
-// first of it does; 0 if nothing expires.
+// expiringOnFirstDay is how many points expire on the first day on which any do, and the moment when
+// the first of them do; 0 if nothing expires.
 func (pt *pointsTxn) expiringOnFirstDay(a *account) (points decimal, first instant, err error) {
 	list, err := pt.expiringFrom(a, pt.t.now, maxExpiring)
 	for _, e := range list {
@@ -117,7 +117,7 @@ func (pt *pointsTxn) expiringOnFirstDay(a *account) (points decimal, first insta
 	return points, first, err
 }
 
-// birthdayWithin is the customer's next birthday, if that is today or in fewer days than these.
+// birthdayWithin is the customer's next birthday; false unless it is today or in fewer than days.
 func (c *customer) birthdayWithin(today day, days int) (day, bool) {
 	if c.BirthDate == 0 {
 		return 0, false

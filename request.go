@@ -314,7 +314,7 @@ func (x *exchange) readFields(rt *route, req *request) (act action, err error) {
 		x.Header()["Preference-Applied"] = isStrict
 	}
 	act = rt.handle(req)
-	// Who asks for a rehearsal of what has none must not get the act itself (contract §31).
+	// A rehearsal asked of a route that has none must not become the act itself (contract §31).
 	if asked, _ := req.query.object.get("dryRun"); writes(req.Method) && !req.rehearses && asked != "" && asked != "false" {
 		return act, newError(codeDryRunUnavailable).on("dryRun")
 	}

@@ -23,9 +23,10 @@ import (
 //	417 expectation_failed  an Expect other than 100-continue
 //	431 headers_too_large   request line and headers of more than maxHeader
 //
-// RFC 9110 asks for 505 for the version, and RFC 9112 for 501 for the
-// Transfer-Encoding. Both would tell clients to retry and operators that sello is at
-// fault.
+// RFC 9110 asks for 505 for the version, and RFC 9112 for 501 for the Transfer-Encoding.
+// Both would tell clients to retry and operators that sello is at fault.
+//
+// Here are also the bounds of connections, and the answer to a connection that is refused.
 
 // refusing returns a listener whose connections refuse in our words.
 func (a *api) refusing(l net.Listener) net.Listener { return refusingListener{l, a} }

@@ -104,8 +104,8 @@ func newRequestCounts(r *metrics.Registry, patterns []string) *requestCounts {
 }
 
 // newRouteCounts registers the series of one route. Statuses appear once they are
-// answered. Those of the server's own faults are there from the beginning: the first fault
-// would show as no increase of a series that began with it.
+// answered. The server's own faults are there from the beginning: a series that began with
+// the first fault would show no increase.
 func newRouteCounts(r *metrics.Registry, method, path string, statuses []int) routeCounts {
 	counter := func(status string) *metrics.Counter {
 		return r.Counter("sello_http_requests_total", "Requests answered, by route and status. HEAD counts as GET where there is a route.",

@@ -143,8 +143,8 @@ func (a *api) requestID(r *http.Request) (text string, given bool) {
 	return string(b[:]), false
 }
 
-// auditID is the request's id as the audit log keeps it, which marks what is only the
-// client's word: an id of the server's own has no such beginning.
+// auditID is the request's id as the audit log keeps it. An id that the client chose is marked
+// by its beginning, which no id of the server's own has.
 func (x *exchange) auditID() string {
 	if x.idGiven {
 		return clientsWord + x.requestID[0]
@@ -154,7 +154,7 @@ func (x *exchange) auditID() string {
 
 const clientsWord = "client:"
 
-// unmarked is the request's id of an auditID.
+// unmarked returns the request's id from an auditID.
 func unmarked(id string) string { return strings.TrimPrefix(id, clientsWord) }
 
 // context returns the context of a request's work. It is not the request's own, which

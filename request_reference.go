@@ -32,7 +32,7 @@ type madeReference struct {
 	page    *reference.Page
 }
 
-// theReference is that of all servers but sandboxes.
+// theReference is the reference of all servers except sandboxes.
 var theReference = sync.OnceValue(func() *madeReference { return referenceFrom(openAPI) })
 
 func referenceFrom(text []byte) *madeReference {

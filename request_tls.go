@@ -17,8 +17,8 @@ import (
 //
 // It carries HTTP/1.1 alone. A till sends one request at a time and gains nothing from
 // HTTP/2. The frames of HTTP/2 would also pass by what bounds and refuses requests here
-// (request_connections.go, internal/unwatched), and its streams have been the cheapest way to attack servers
-// (rapid resets, endless headers).
+// (request_connections.go, internal/unwatched), and its streams have been the cheapest way to
+// attack servers (rapid resets, endless headers).
 
 // encrypted wraps the listener of the public API for TLS.
 func (a *api) encrypted(l net.Listener, pair *cert.Pair) net.Listener {

@@ -361,8 +361,8 @@ func (e *engine) birthdaysDue(tx Tx, now instant) (birthdaysAt, error) {
 	return at, at.err
 }
 
-// nextDue is the first moment from which something changes by itself that was not done before;
-// never if there is none. What is due already has the moment from or later.
+// nextDue is the first moment at which something changes by itself that is not done yet; never if
+// nothing does. What is due already has the moment from or later.
 func (e *engine) nextDue(tx Tx, from, now instant) (next instant, err error) {
 	at, err := e.birthdaysDue(tx, now)
 	if err != nil {

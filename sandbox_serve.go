@@ -123,7 +123,7 @@ func (s *sandbox) moveClock(r *request) action {
 	}
 }
 
-// move moves the clock forward. It returns the last event from before.
+// move moves the clock forward. It returns the last event before the move.
 func (s *sandbox) move(ctx context.Context, org uint32, to instant) (last uint64, err error) {
 	s.moving.Lock()
 	defer s.moving.Unlock()

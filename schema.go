@@ -48,9 +48,9 @@ type migration func(tx Tx, part uint32, from key) (next key, err error)
 // to schemaVersion. So there are as many as versions before this one that can be opened.
 func theMigrations() []migration { return []migration{firstVersions, moreActivity} }
 
-// firstVersions is the migration to version 12, which adds optional fields and tables. What version
-// 11 wrote is as this one would have written it, but that the configuration has no version yet: it
-// becomes the first one. Where tiers can fall all customers are recounted.
+// firstVersions is the migration to version 12, which adds optional fields and tables. Records of
+// version 11 stay as they are, except the configuration: it becomes the first version of its own.
+// Where tiers can fall all customers are recounted.
 func firstVersions(tx Tx, part uint32, _ key) (key, error) {
 	k, raw, err := storedConfig(tx, part)
 	if err == nil && raw != nil {
@@ -315,10 +315,10 @@ func (e *engine) sign(ctx context.Context, version string) error {
 	return err
 }
 
-// noVersion is the version of a build that has none.
+// noVersion stands for the version of a build without one.
 const noVersion = "(devel)"
 
-// writtenBy adds to a refusal of a later schema which sello has written it.
+// writtenBy says, in the refusal of a later schema, which sello wrote the file.
 func (e *engine) writtenBy(ctx context.Context, err error) error {
 	refused, ok := errors.AsType[*schemaError](err)
 	if !ok || refused.version <= schemaVersion {
@@ -348,7 +348,7 @@ func (m *sandboxMark) put(tx Tx) error {
 	return tx.Put(tableSandbox.fixed(), key(nil).instant(m.Start).text(m.Key))
 }
 
-// readMark returns the mark of a sandbox; nil if the store is none.
+// readMark returns the mark of a sandbox; nil if the store is no sandbox's.
 func readMark(tx Tx) (*sandboxMark, error) {
 	value, ok, err := tx.Get(tableSandbox.fixed())
 	if err != nil || !ok {

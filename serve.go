@@ -200,8 +200,8 @@ func (s *service) openPanel(c *invocation) {
 	}
 }
 
-// checkServing returns an error if serve's flags are wrong or do not go together,
-// and otherwise the networks of -trusted-proxies.
+// checkServing returns an error if serve's flags are wrong or do not go together, else the
+// networks of -trusted-proxies.
 func (c *invocation) checkServing() (trusted []netip.Prefix, err error) {
 	if trusted, err = parseNetworks(c.trusted); err != nil {
 		return nil, err
@@ -239,8 +239,8 @@ func (c *invocation) checkServing() (trusted []netip.Prefix, err error) {
 	return trusted, nil
 }
 
-// leaveBackups refuses flags of backups of a file with a database. Their variables, which a unit or a
-// container sets whatever is served, have no effect, which the log says.
+// leaveBackups refuses, with a database, the flags of a file's backups. The variables of these flags,
+// which a unit or a container sets whatever is served, have no effect: the log says so.
 func (c *invocation) leaveBackups() error {
 	if !isDatabase(c.db) {
 		return nil
@@ -623,8 +623,8 @@ func flushOf(a *api) func(context.Context) error {
 	return func(ctx context.Context) error { return a.limiter.flush(ctx, a.engine.store) }
 }
 
-// keepHouse runs the periodic tasks until ctx ends: what one of several servers has to do, if this
-// is the one, and what each does for itself. While the store is away none of it can be done.
+// keepHouse runs the periodic tasks until ctx ends: tasks that only one of several servers does, if
+// this server has the lease, and tasks that each does for itself. While the store is away it does none.
 func (a *api) keepHouse(ctx context.Context) {
 	house := &lease{store: a.engine.store, name: "house"}
 	defer house.drop(ctx)

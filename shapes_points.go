@@ -180,8 +180,8 @@ func newEventList(t *txn, events []event, next uint64) (eventList, error) {
 	return l, nil
 }
 
-// firstKey is that of the first record that newEventData reads, which is of most events the only one;
-// nil if it reads none.
+// firstKey is the key of the first record that newEventData reads, for most events the only one; nil
+// if it reads none.
 func firstKey(t *txn, e *event) key {
 	switch e.Kind {
 	case eventPointsAdded, eventPointsDeducted, eventPointsExpired, eventPointsReversed, eventPointsAvailable:

@@ -541,8 +541,8 @@ func sameFiles(a, b string) (bool, error) {
 // maxCompared bounds the files of errors that are compared.
 const maxCompared = 64 << 20
 
-// newcomers says which line of a file each customer came from that its import added. Numbers
-// of customers ascend with the lines. Mostly both go up by one, so runs are kept.
+// newcomers says, for each customer that an import added, from which line it came. Customers'
+// numbers ascend with the lines. Mostly both go up by one, so runs are kept.
 type newcomers []struct {
 	number uint64 // of the first customer
 	line   int    // that it came from

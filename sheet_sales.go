@@ -226,8 +226,8 @@ func (g *saleGatherer) isItemOnly(line csvLine) bool {
 	return true
 }
 
-// sales returns the sales of a ticket's lines. One of whose rows cannot be read is wrong, since it
-// must not go in without one of its items; so are the returns of a purchase that is wrong.
+// sales returns the sales of a ticket's lines. A sale with a row that cannot be read is wrong, since
+// it must not go in without one of its items; so are the returns of a wrong purchase.
 func (g *saleGatherer) sales(lines []csvLine) (list []csvRecord) {
 	var broken []csvLine
 	for _, line := range lines {

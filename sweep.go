@@ -57,7 +57,7 @@ type dueTable struct {
 	change func(t *txn, k key) (known bool, err error)
 }
 
-// dueTables are all of them, in the order in which they are swept.
+// dueTables are all such tables, in the order in which they are swept.
 func dueTables() []dueTable {
 	return []dueTable{{tableDue, "entries", settleDue}, {tableDueVouchers, "vouchers", func(t *txn, k key) (bool, error) { return t.rewards.expireVoucher(k) }}}
 }
@@ -374,7 +374,7 @@ func (o *orgTxns) of(org uint32) (*txn, error) {
 	return t, nil
 }
 
-// inTime returns clock_unsafe if one of them had to step on too far.
+// inTime returns clock_unsafe if one of the txns had to step on too far.
 func (o *orgTxns) inTime() error {
 	for _, t := range o.txns {
 		if err := t.inTime(); err != nil {
@@ -453,7 +453,7 @@ func (e *engine) importUnderWay(ctx context.Context) bool {
 	return false
 }
 
-// freeImports gives back what this server took.
+// freeImports gives back the leases that this server took.
 func (e *engine) freeImports(ctx context.Context) {
 	for _, lease := range importLeases {
 		e.store.done(ctx, lease)
@@ -515,12 +515,10 @@ func setLatest(tx Tx, now instant, by creator) error {
 	return nil
 }
 
-// commandTime is the moment of what an operator's command writes, even if the clock is
-// unsafe.
+// commandTime is the moment of an operator's writes, even if the clock is unsafe.
 func (e *engine) commandTime() (instant, error) { return instantOf(e.now()), nil }
 
-// unlessUnsafe turns clock_unsafe into nil: a task that waits for the clock did not
-// fail.
+// unlessUnsafe turns clock_unsafe into nil: a task that waits for the clock did not fail.
 func unlessUnsafe(err error) error {
 	if errors.Is(err, errClockUnsafe()) {
 		return nil
@@ -528,8 +526,7 @@ func unlessUnsafe(err error) error {
 	return err
 }
 
-// acceptClock accepts the wall clock as right, even if it was found unsafe. by is who
-// says so.
+// acceptClock accepts the wall clock, on the word of by, even if it was found unsafe.
 func (e *engine) acceptClock(ctx context.Context, by creator) error {
 	r, _ := e.clock.Read()
 	at := max(instantOf(r.Wall), 1) // 0 means that there is none

@@ -30,7 +30,7 @@ const birthdayBatch = 64
 
 // A birthdayTurn says which birthdays are next. All before are done.
 type birthdayTurn struct {
-	Day day // 0: that of the first sweep
+	Day day // 0: the day of the first sweep
 
 	// If Date, which is month × 100 + day, is not 0: customers born on it are done up to
 	// After.
@@ -80,8 +80,8 @@ func (c *config) hasBirthdays() bool {
 }
 
 // followBirthdays makes the turn of an organization that now has Birthday rules, beginning
-// with today's birthdays, or deletes that of one that no longer has any. While the clock is
-// unsafe it is not known what day is today: then the first sweep, which waits for it, says.
+// with today's birthdays, or deletes the turn if it has none any more. While the clock is unsafe
+// today is not known: the turn then begins with the first sweep, which waits for the clock.
 func followBirthdays(tx Tx, cfg *config, m *mint) error {
 	k := orgKey('D', cfg.Number)
 	_, begun, err := tx.Get(k)
@@ -113,9 +113,9 @@ func (s *noBirthdaySpan) has(v version, at instant) bool {
 	return s != nil && v != unsettled && v == s.version && s.from <= at && at < s.until
 }
 
-// sweepBirthdays gives the points of all birthdays up to today. An organization that is
-// damaged keeps no other one from theirs. Once all are given, it looks again when a day
-// begins, or settings have changed.
+// sweepBirthdays gives the points of all birthdays up to today. A damaged organization does
+// not hold up the others. Once all are given, it looks again when a day begins, or settings
+// have changed.
 func (e *engine) sweepBirthdays(ctx context.Context, moment func() (instant, error)) error {
 	now, err := moment()
 	if err != nil {

@@ -325,8 +325,8 @@ func (v *verifier) holdsEnded() {
 	}
 }
 
-// holdEnded checks a hold that has ended: when, and that what was captured and what was released are
-// together what it had.
+// holdEnded checks a hold that has ended: when, and that captured and released points together are
+// what it had.
 func (v *verifier) holdEnded(h *heldAgain, what subject) {
 	if h.ended == nil {
 		v.problem("%v: terminó sin movimiento", what)

@@ -130,7 +130,7 @@ type saleHistory struct {
 	bought    []programDay // buffer of countActive
 }
 
-// A soldSale is one of these sales.
+// A soldSale is one sale of a saleHistory.
 type soldSale struct {
 	*sale
 	again *sale // a purchase with its returns counted again; nil: it has none
@@ -192,8 +192,8 @@ type limitedDay struct {
 	rule    id
 }
 
-// A usesRange is how often it may have: least are the purchases that say so. The rest may be
-// of before the rule had a limit.
+// A usesRange is how often the rule may have given: least counts the purchases that say so. The
+// rest may be from before the rule had a limit.
 type usesRange struct{ least, most uint64 }
 
 // find returns a sale by its id; nil if the customer has no such sale.

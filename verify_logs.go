@@ -295,8 +295,8 @@ func (v *verifier) configVersions() error {
 	return nil
 }
 
-// versionNoted checks when a version was applied and by whom: what its entry in the audit log says,
-// which comes after that of the version before.
+// versionNoted checks when and by whom a version was applied: its entry in the audit log says so, and
+// comes after the entry of the version before.
 func (v *verifier) versionNoted(x *configVersion, last uint64) error {
 	if x.AuditSeq == 0 && x.Number == 1 { // it was there before versions were
 		if x.AppliedAt != 0 || x.By != (creator{Type: bySystem}) {

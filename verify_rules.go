@@ -10,7 +10,7 @@ import (
 // How often rules were used, what is spent of their budgets, and why purchases earned what they
 // did: all of it counted again from the purchases.
 
-// limitUses counts them from the customer's purchases.
+// limitUses counts the uses of daily limits from the customer's purchases.
 func (v *verifier) limitUses(h *saleHistory) (u *limitUses, err error) {
 	if u = &h.uses; u.by != nil {
 		return u, nil
@@ -203,7 +203,7 @@ func sortedRules[T any](of map[programRule]T) []programRule {
 // Why purchases earned what they did: the reasons that they keep are computed again, with the
 // configuration that they were sold under.
 
-// version is the configuration that a version is; nil if there is none that can be read, which
+// version is the configuration with a version's number; nil if it cannot be read, which
 // configVersions tells of.
 func (v *verifier) version(number uint64) (*config, error) {
 	if cfg, ok := v.versions[number]; ok {

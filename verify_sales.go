@@ -325,8 +325,8 @@ func (v *verifier) saleIfAny(saleID id) (*sale, error) {
 	return s, err
 }
 
-// giftOf checks where a voucher says that it came from, and that only one that a rule gave cost
-// nothing.
+// giftOf checks where a voucher says that it came from, and that no voucher cost nothing unless a
+// rule gave it.
 func (v *verifier) giftOf(x *redemption, what subject) error {
 	g := x.Gift
 	if (x.Movement == 0) != (x.Points == 0) || (x.Movement == 0) != (g.Rule != (id{})) || g.Tier != "" && g.Rule == (id{}) || g != (gift{}) && (x.Expires == 0 || g.Auto == (g.Rule != (id{}))) {

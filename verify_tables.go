@@ -419,7 +419,7 @@ func (r *replayer) inherited(u use) *creditLot {
 }
 
 // compareOpening compares the opening balance with the movement that gave it. A customer
-// without one has that of a stub.
+// without an opening balance has a stub's.
 func (r *replayer) compareOpening(a *account) {
 	opening := r.opening
 	if f := r.family; f != nil {

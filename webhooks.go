@@ -132,8 +132,8 @@ func (d *deliverer) note(h hookOf, late hookLate) {
 	}
 }
 
-// lateness returns how many webhooks are paused, and the age of the oldest event that a webhook
-// that is not paused has not got.
+// lateness returns how many webhooks are paused, and the age of the oldest event that any other
+// webhook has not got.
 func (d *deliverer) lateness() (paused int, lag time.Duration) {
 	now := instantOf(d.engine.now())
 	d.mu.Lock()
@@ -478,7 +478,7 @@ type webhookTest struct {
 	Why    string `json:"why,omitempty"`    // as whyNot says it
 }
 
-// A listedWebhook is a webhook as `sello webhook list` shows it; of its URL scheme and host.
+// A listedWebhook is a webhook as `sello webhook list` shows it, with scheme and host of its URL.
 type listedWebhook struct {
 	webhookDoc
 	HasSecret bool          `json:"hasSecret"`

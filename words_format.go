@@ -82,7 +82,7 @@ func (f *format) Number(d decimal) string { return f.number(d, 0) }
 // Points writes points with what their program calls them: "1 Sello", "1.5 Sellos".
 func (f *format) Points(n decimal, unit currencyName) string { return f.Number(n) + " " + unit.Of(n) }
 
-// Decimal is Number of one that may be missing; "" if it is.
+// Decimal is Number for a figure that may be missing: then it is "".
 func (f *format) Decimal(d *decimal) string {
 	if d == nil {
 		return ""
@@ -90,8 +90,8 @@ func (f *format) Decimal(d *decimal) string {
 	return f.Number(*d)
 }
 
-// Money writes an amount without its currency, as for a table whose heading names that. A
-// part of a unit has two places at least, also where the currency has none: "1.500,50".
+// Money writes an amount without its currency, as for a table whose heading names it. A part
+// of a unit has two places at least, even where the currency has none: "1.500,50".
 func (f *format) Money(d decimal) string {
 	places := f.moneyPlaces()
 	if d%decimalOne != 0 {
@@ -110,8 +110,8 @@ func (f *format) Currency() string { return f.currency }
 // Count writes a whole number.
 func (f *format) Count(n uint64) string { return f.group(strconv.FormatUint(n, 10)) }
 
-// Percent writes a rate, 1 being 100 %, rounded to one decimal place: "38.2%". Rates
-// beyond ±mostRate are written as that.
+// Percent writes a rate, 1 being 100 %, rounded to one decimal place: "38.2%". A rate beyond
+// ±mostRate is written as that bound.
 func (f *format) Percent(rate decimal) string {
 	rate = min(max(rate, -mostRate), mostRate)
 	percent, _ := roundRat(big.NewRat(int64(rate)*100, decimalOne), 1, roundHalfUp) // in range, by mostRate
