@@ -32,8 +32,8 @@ type admin struct {
 	makeBackup func(ctx context.Context, path string) (*backedUp, error) // copies the store into a file; nil if it cannot
 }
 
-// serverSettings are a server's, for the commands. Paths are absolute: a command runs in another
-// directory.
+// serverSettings are the settings of a server, for commands. Paths are absolute: a command runs in
+// another directory.
 type serverSettings struct {
 	Build       buildInfo     `json:"build"`
 	Addr        string        `json:"addr"`    // that the API listens at
@@ -284,7 +284,7 @@ type rotateRequest struct {
 	Overlap time.Duration `json:"overlap"`
 }
 
-// A rotatedKey is a new key with the one that it takes the place of.
+// A rotatedKey is a new key, with the key that it replaces.
 type rotatedKey struct {
 	createdKey
 	Previous listedKey `json:"previous"`

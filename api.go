@@ -79,7 +79,7 @@ func newAPI(e *engine, trusted []netip.Prefix, log *slog.Logger) *api {
 	return a
 }
 
-// take has the routes from a number on served.
+// take registers the routes from a number on.
 func (a *api) take(from int) {
 	for i, r := range a.routes()[from:] {
 		_, path, _ := strings.Cut(r.pattern, " ")

@@ -59,7 +59,7 @@ type invocation struct {
 
 	db   string // path of the file, or address of the database; dbName is what may be shown
 	from string // where sello copy takes everything from, likewise; "": db
-	to   string // where it puts that
+	to   string // where sello copy puts it
 	json bool
 	more string // the end of the help text, after the flags
 
@@ -87,7 +87,7 @@ type invocation struct {
 	mapped    [][2]string // headings, and the columns that they name
 	raw       bool
 	full      bool
-	segment   string // key of that of an export's customers; "": all
+	segment   string // key of the segment of an export's customers; "": all
 
 	separator rune // between the cells of an export; 0 if it is not told
 

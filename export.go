@@ -15,10 +15,10 @@ type exportRequest struct {
 	After uint64 `json:"after"` // number of the last record received
 	Full  bool   `json:"full"`  // with fullColumns
 
-	Segment string `json:"segment"` // key of that of the customers; "": all
+	Segment string `json:"segment"` // key of the customers' segment; "": all
 }
 
-// what is written is told to the audit log.
+// what says what is exported, for the audit log.
 func (in exportRequest) what() string {
 	if in.Segment != "" {
 		return segmentData(in.Segment)
@@ -26,7 +26,7 @@ func (in exportRequest) what() string {
 	return in.Kind
 }
 
-// segmentData is what the audit log says of the customers of a segment that were taken away.
+// segmentData says, for the audit log, that the customers of a segment were exported.
 func segmentData(key string) string { return "segment:" + key }
 
 // An exportPage holds some rows. Next is After of the next request, 0 at the end.

@@ -21,7 +21,7 @@ type importRequest struct {
 
 	Import string `json:"import"` // the import that the batch belongs to
 
-	Program   string `json:"program"`   // the key of the one that points come into; "": the default one
+	Program   string `json:"program"`   // key of the program that points come into; "": the default one
 	NoWelcome bool   `json:"noWelcome"` // no sign-up rules
 
 	SamePerson bool `json:"samePerson"` // one equal contact is enough, whatever else differs

@@ -18,7 +18,7 @@ import (
 )
 
 // The audit log: who changed what, when and from where. A member who may read it in part sees
-// what auditShare says. A form kept over a log-in is shown in the same words.
+// what auditShare says. Also what a form kept over a log-in contains, for the page before it.
 
 const auditPath = "/panel/auditoria"
 

@@ -11,8 +11,9 @@ import (
 	"sello/internal/texts"
 )
 
-// What is wrong, in words for people. An error of the API has its text here by its code, and
-// by its field where that says more; without, the API's own text stands.
+// Errors as the panel says them, in the member's language: an error of the API by its code, and by
+// its field where that says more; if there is no such text, the API's own stands. Also the faults of
+// documents, in words.
 
 // Errors that only the panel has.
 var (

@@ -27,12 +27,12 @@ const (
 	sandboxHashing  = 1000      // iterations: its password is printed
 )
 
-// A sandbox is one that is served.
+// A sandbox is a sandbox while it is served.
 type sandbox struct {
 	engine  *engine
 	machine *movedMachine
 	mark    sandboxMark
-	moving  sync.Mutex   // one at a time moves the clock, or makes the organization anew
+	moving  sync.Mutex   // held to move the clock, or to make the organization anew
 	writing sync.RWMutex // held by requests that may write, and to begin anew: none of them is of a time from before
 }
 
@@ -93,7 +93,7 @@ func (s *sandbox) found(ctx context.Context, c *invocation, document []byte) err
 	return err
 }
 
-// furnish makes what an organization has that is tried out. It returns the key's text.
+// furnish makes what an organization to try out has. It returns the key's text.
 func (s *sandbox) furnish(t *txn, owner passwordHash) (key string, err error) {
 	if _, err := addDemoStaff(t, owner); err != nil {
 		return "", err
@@ -249,10 +249,10 @@ func newMovedMachine(at instant) *movedMachine {
 	return m
 }
 
-// set makes it a moment.
+// set sets the clock to a moment.
 func (m *movedMachine) set(at instant) { m.last.Store(&clockSet{at, time.Since(m.began)}) }
 
-// reach makes it a moment, unless it is later already.
+// reach sets the clock to a moment, unless it is later already.
 func (m *movedMachine) reach(at instant) {
 	if instantOf(m.Read().Wall) < at {
 		m.set(at)
@@ -320,7 +320,7 @@ func (e *engine) pass(tx Tx, now, to instant, s seed) (p passed, err error) {
 	return passed{at: each.now}, each.commit()
 }
 
-// passMoment does what is due at the moment of the transactions, of every table most at the most.
+// passMoment does what is due at the moment of the transactions, up to most entries of each table.
 // What was due before from is done.
 func (e *engine) passMoment(each *orgTxns, from instant, most int) (n int, err error) {
 	for _, d := range dueTables() {

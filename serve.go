@@ -623,8 +623,8 @@ func flushOf(a *api) func(context.Context) error {
 	return func(ctx context.Context) error { return a.limiter.flush(ctx, a.engine.store) }
 }
 
-// keepHouse runs the periodic tasks until ctx ends: tasks that only one of several servers does, if
-// this server has the lease, and tasks that each does for itself. While the store is away it does none.
+// keepHouse runs the periodic tasks until ctx ends: tasks for one of several servers, if this one
+// has the lease, and tasks that each does for itself. While the store is away none can be done.
 func (a *api) keepHouse(ctx context.Context) {
 	house := &lease{store: a.engine.store, name: "house"}
 	defer house.drop(ctx)

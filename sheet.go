@@ -350,8 +350,8 @@ func dateColumns(taken []string) (places []int) {
 	return places
 }
 
-// belowTitle returns the fault of a heading that is none: fault, or one that says which of
-// the next lines looks like the heading.
+// belowTitle returns the fault of a first line that is no heading: fault, or a fault that says
+// which of the next lines looks like the heading.
 func (s *importSheet) belowTitle(in *sheet.Reader, fault error) error {
 	number, fields := in.HeaderBelow(max(s.headings.score(s.columns), 1), s.headings.score)
 	if number == 0 {

@@ -198,8 +198,8 @@ func (h *fileHeadings) column(heading string) (name string, ok bool) {
 	return h.named(heading)
 }
 
-// presetColumn returns the column that a heading names in the file of a system; "" if it is left out.
-// A column that -map names is that one's.
+// presetColumn returns the column that a heading names in the file of a system; "" if it is left out,
+// as when -map gives the column to another heading.
 func (h *fileHeadings) presetColumn(key string) string {
 	name := h.preset[key]
 	for _, mapped := range h.mapped {
@@ -456,8 +456,8 @@ var rejectsName = regexp.MustCompile(`\.errors(-[0-9]+)?\.csv$`)
 // mostRejects bounds how many files of errors of one file there may be.
 const mostRejects = 1000
 
-// begin makes the file and writes its header. The rest is as in the file that is
-// imported: so is the separator of cells, on which the spelling of numbers depends.
+// begin makes the file and writes its header. Cells are separated as in the imported file,
+// since the spelling of numbers depends on the separator.
 func (r *rejects) begin(comma rune, plain bool, columns []string) error {
 	base := rejectsName.ReplaceAllString(r.of, "")
 	for n := 1; ; n++ {

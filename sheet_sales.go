@@ -17,9 +17,9 @@ import (
 	"sello/internal/tz"
 )
 
-// The rows of one externalId are one sale wherever they stand in a file (contract §31), but
-// for a purchase's returns, which have its externalId, and for a ticket's number that begins
-// anew on another day. All rows are gathered before any sale is written.
+// The rows of one externalId are one sale wherever they stand in a file (contract §31), except
+// a purchase's returns, which share its externalId, and ticket numbers that begin anew on
+// another day. All rows are gathered before any sale is written.
 
 // importMemory is how many bytes of a file of sales are gathered at once. In memory a row takes
 // about ten times its bytes. A larger file is read once for each share of this size, by the
@@ -82,8 +82,8 @@ type saleGatherer struct {
 	rows   int // of the file, known after the first pass
 }
 
-// A ticket is the lines of one externalId. A line without fields marks one of another ticket
-// that may be one of these, and cannot be read.
+// A ticket is the lines of one externalId. A line without fields stands for a line that cannot be
+// read: by its fields it is another ticket's, by its place it may be this one's.
 type ticket struct {
 	lines []csvLine
 	at    int64
@@ -203,7 +203,7 @@ func (g *saleGatherer) read(file *readPart, put func(name string, line csvLine, 
 	}
 }
 
-// ticketSeed is of the hashes that passes go by.
+// ticketSeed is the seed of the hashes by which tickets are shared out among passes.
 var ticketSeed = maphash.MakeSeed()
 
 // ticketOf is the externalId of a line; "" if it has none.
@@ -337,8 +337,8 @@ func (g *saleGatherer) value(name, cell string) string {
 
 const unequalRows = "no es igual en todas las filas de la venta"
 
-// join adds a row to a sale. An empty cell is what another row says. If two rows differ in a cell
-// of the sale or in a label, the whole sale is wrong. Of several comments the first counts.
+// join adds a row to a sale. An empty cell has the value of another row. If two rows differ in a
+// cell of the sale or in a label, the whole sale is wrong. Of several comments the first counts.
 func (g *saleGatherer) join(r *csvRecord, next csvRecord) {
 	line := next.lines[0].number
 	for _, f := range next.faults {

@@ -45,8 +45,8 @@ type verifyRun struct {
 type verifyProgress struct {
 	organizations atomic.Uint64 // how many there are; 0: the file itself is being checked
 	organization  atomic.Uint64 // that is being checked, from 1
-	customers     atomic.Uint64 // of it
-	checked       atomic.Uint64 // of these customers
+	customers     atomic.Uint64 // of that organization
+	checked       atomic.Uint64 // of its customers
 }
 
 // done returns how much of the organizations is checked, of 1.

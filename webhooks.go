@@ -27,8 +27,8 @@ type deliverer struct {
 	client *http.Client
 	log    *slog.Logger
 
-	// Each has an element for each round being sent. Receivers that did not take the last event
-	// use again: however many of them hang, the others do not wait for them.
+	// Each channel has an element for each round being sent. Receivers that did not take the last
+	// event use again: however many of them hang, the others do not wait for them.
 	turn, again chan struct{}
 
 	delivered, refused atomic.Uint64 // attempts
