@@ -197,7 +197,7 @@ type userRequest struct {
 	Panel    string `json:"panel,omitempty"`    // of reset: as in inviteRequest
 }
 
-// knownUser returns the user with an e-mail. Of somebody who is only invited its error says so.
+// knownUser returns the user with an e-mail. If the person is only invited, the error says so.
 func knownUser(tx Tx, email string, now instant) (*user, error) {
 	u, err := userByEmail(tx, email)
 	if err != nil || u != nil {

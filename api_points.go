@@ -75,7 +75,7 @@ func (r *request) movesPoints(debit bool) action {
 	}
 }
 
-// askedMovement reads what a body says of points to give or to take, but for the customer.
+// askedMovement reads what a body says of points to give or to take, except the customer.
 func (r *request) askedMovement(debit bool) *askedMovement {
 	in := &askedMovement{debit: debit, category: categoryBonus}
 	categories := addCategories
@@ -114,8 +114,8 @@ func (r *request) expiresAt(in *askedMovement) instant {
 	return at
 }
 
-// failUnlessKnown notes a fault that a movement did not have when it first came, perhaps: with a
-// reference it is for the transaction to say.
+// failUnlessKnown notes a fault that a movement may not have had when it first came: if it has a
+// reference, the transaction decides.
 func (r *request) failUnlessKnown(in *askedMovement, fault *apiError) {
 	switch {
 	case in.reference == "":

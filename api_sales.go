@@ -276,8 +276,8 @@ type rehearsedSale struct {
 	seq   uint64
 }
 
-// rehearseRow is sellRow in a dry run, which keeps no answers: sold has the sales of the
-// rows before by the names under which they would be recognized.
+// rehearseRow is sellRow in a dry run, which keeps no answers: sold has the sales of earlier
+// rows, by the names under which they would be recognized.
 func rehearseRow(t *txn, row *batchRow[batchSale], sold map[[16]byte]rehearsedSale) (batchResult, error) {
 	if row.in.retry == nil {
 		return sellRow(t, row, true)

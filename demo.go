@@ -215,8 +215,8 @@ func addDemoStaff(t *txn, owner passwordHash) (atTill []id, err error) {
 	return atTill, nil
 }
 
-// demoPassword makes a password that follows from the salt of its hash: so each start can tell
-// it, unless the owner has set another one.
+// demoPassword makes a password from the salt of its hash, so that each start can tell it, unless the
+// owner has set another.
 func demoPassword(s seed, at instant, iterations int) (h passwordHash, err error) {
 	h = passwordHash{Iterations: iterations, Salt: s[:password.SaltSize], At: at}
 	h.Sum, err = h.derive(demoPasswordOf(&h))
@@ -228,8 +228,8 @@ func demoPasswordOf(h *passwordHash) string {
 	return fmt.Sprintf("%x-%x-%x-%x", sum[:2], sum[2:4], sum[4:6], sum[6:8])
 }
 
-// start makes what whoever started the demo needs: a key and, unless panel is "", a link into the
-// panel at that address.
+// start makes what the person who started the demo needs: a key and, unless panel is "", a link into
+// the panel at that address.
 func (d *demo) start(ctx context.Context, l *logins, panel string) (*demoStarted, error) {
 	now := d.engine.now()
 	k, err := d.admin.createKey(ctx, keyRequest{Org: demoSlug, Name: "demo", Expires: now.AddDate(0, 0, demoKeyDays).Format(time.RFC3339)})
@@ -645,7 +645,7 @@ func (who *shopper) giveBack(t *txn, total decimal, items []item) error {
 	return err
 }
 
-// thief is who undoes more sales than the others, and gives points to a friend.
+// thief is the person who undoes more sales than the others, and gives points to a friend.
 func (h *madeUp) thief() id { return h.staff[len(h.staff)-1] }
 
 // redeem lets a shopper have a reward now and then. A full stamp card redeems itself.

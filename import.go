@@ -130,10 +130,10 @@ func (p *importPart) isIn(n *counters) bool {
 	return reached != nil && !p.failed() && n.Customers >= reached.Customers && n.Sales >= reached.Sales && n.Movements >= reached.Movements
 }
 
-// beginPart starts to import rows. It returns once their transaction has begun or
-// failed, so that the next part runs after this one, even while this one is being
-// stored. A part fails if the state it runs on lacks the part before: a return whose
-// purchase is missing would be imported as one without a purchase, with no error.
+// beginPart starts to import rows. It returns once their transaction has begun or failed,
+// so that the next part runs after this one, even while this one is being stored. A part
+// fails if the state it runs on lacks the part before: a return whose purchase is missing
+// would be imported as a return without a purchase, with no error.
 func (e *engine) beginPart(ctx context.Context, before *importPart, org uint32, now instant, in importRequest) *importPart {
 	p := &importPart{done: make(chan struct{}), err: errUnavailable}
 	begun := make(chan struct{})
@@ -177,7 +177,7 @@ func (e *engine) beginPart(ctx context.Context, before *importPart, org uint32, 
 	return p
 }
 
-// importRows imports rows. What one that fails has written is dropped.
+// importRows imports rows. What a row that fails has written is dropped.
 func importRows(t *txn, in importRequest) ([]importOutcome, error) {
 	t.importing, t.noWelcome = true, in.NoWelcome
 	into, err := programFor(t, in.Program)
@@ -287,7 +287,7 @@ func importSale(t *txn, r *rowReader, samePerson bool) (o importOutcome, err err
 	return o, err
 }
 
-// saleOf reads what a row says of a sale, but for its customer, and when it was.
+// saleOf reads what a row says of a sale, except its customer, and the sale's moment.
 func saleOf(t *txn, r *rowReader) (s newSale, at instant) {
 	s.Source = sourceImport
 	s.ExternalID, _ = r.clean("externalId", r.row.ExternalID, maxExternalID, codeInvalidField)

@@ -16,11 +16,11 @@ import (
 	"sello/internal/sheet"
 )
 
-// Forms of the panel. The names of a form's controls are those of the API's fields. Two
-// more are in every form that needs a member:
+// How a form of the panel becomes a request of the API. A form's controls are named like the API's
+// fields. Two more are in every form that needs a member:
 //
 //	_org    the organization that the page showed: a member of two has tabs of both.
-//	        Forms for everyone have none: an invitation is of the one that it leads to
+//	        Forms for everyone lack it: an invitation is of the organization it leads to
 //	_token  made when the page is opened. The answer is kept under it, so that a double
 //	        click, a reload or a second try after a lost connection does nothing more
 //

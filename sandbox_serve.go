@@ -39,7 +39,7 @@ func (s *sandbox) routes() []route {
 //go:embed openapi-sandbox.json
 var sandboxPaths []byte
 
-// sandboxOpenAPI is openapi.json with these routes before the others.
+// sandboxOpenAPI is openapi.json with the sandbox's routes before the others.
 func sandboxOpenAPI() []byte {
 	paths := bytes.Trim(bytes.TrimSpace(sandboxPaths), "{}")
 	text := bytes.Replace(openAPI, []byte(`"tags": [`), []byte(`"tags": [{"name": "Pruebas", "description": "El reloj y los datos de un servidor de pruebas."},`), 1)
@@ -225,7 +225,7 @@ func sandboxFlags(c *invocation) {
 	jsonFlag(c)
 }
 
-// sandboxInput reads the document, and when the clock is to begin.
+// sandboxInput reads the document, and the moment at which the clock begins.
 func (c *invocation) sandboxInput() (document []byte, now instant, err error) {
 	if document, now = demoDocument, instantOf(time.Now()); c.document != "" {
 		if document, err = readInput(c.document, c.stdin); err != nil {
@@ -305,7 +305,7 @@ type sandboxSecret struct {
 	Secret string `json:"secret"`
 }
 
-// start returns what whoever started it needs.
+// start returns what the person who started the sandbox needs.
 func (s *sandbox) start(ctx context.Context, c *invocation, served *service) (*sandboxStarted, error) {
 	started := &sandboxStarted{Key: s.mark.Key, Base: "http://" + served.listener.Addr().String() + "/api/v1", Now: instantOf(s.engine.now()), Webhooks: []sandboxSecret{}}
 	if !c.inMemory {

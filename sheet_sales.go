@@ -275,10 +275,10 @@ func (g *saleGatherer) sales(lines []csvLine) (list []csvRecord) {
 	return append(list, alone...)
 }
 
-// fits reports whether a row with the externalId of a sale is one of its rows, as they are to be,
-// or with a fault. Tills note a moment for each item of a purchase, so these may differ within a
-// day; the first counts. All returns of a purchase have its externalId, so rows of a return have the same
-// moment. Purchases without items are told apart by it, too, since exports have such.
+// fits reports whether a row with the externalId of a sale is one of its rows, if only with a fault.
+// Tills note a moment for each item of a purchase, so the moments may differ within a day; the first
+// counts. All returns of a purchase have its externalId, so the rows of one return have one moment.
+// Purchases without items are told apart by their moments, too, since exports have such purchases.
 func (g *saleGatherer) fits(sale, row *importRow) bool {
 	types := []string{typePurchase, typeReturn}
 	if sale.Type != row.Type && slices.Contains(types, sale.Type) && slices.Contains(types, row.Type) {

@@ -8,8 +8,7 @@ import (
 // Checks of customers, one by one together with their stubs: the record and its indexes, the chains
 // of sales, returns, vouchers, and what sales say of the points that they gave.
 
-// customers checks the customers with from <= id < to. Zero means no bound on
-// that side.
+// customers checks the customers with from <= id < to. Zero means no bound on that side.
 func (v *verifier) customers(from, to id) error {
 	lo, hi := orgKey('c', v.txn.org), orgKey('c', v.txn.org).after()
 	if from != (id{}) {

@@ -35,9 +35,9 @@ func (v *verifier) dueOf(a *account, what subject) error {
 	return nil
 }
 
-// fallOf checks the moment at which an account looks for a fall of its tier: a day of the window leaves
-// then or fallNotice later, not after the tier falls nor after the notice of it that is to come. Records
-// from before there were such moments have none.
+// fallOf checks the moment at which an account looks for a fall of its tier. A day of the window leaves
+// then or fallNotice later. The moment is not after the tier's fall, nor after the notice of the fall
+// if that is still to come. Older records have no such moment.
 func (v *verifier) fallOf(a *account, what subject) error {
 	if a.LookFall == 0 || v.recounting {
 		return nil

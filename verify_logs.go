@@ -366,8 +366,8 @@ func (v *verifier) eventFeed() error {
 	return v.webhooks(n)
 }
 
-// webhooks checks that each webhook has a state, of an event that there is, and nothing else
-// has one.
+// webhooks checks that each webhook, and nothing else, has a state, and that the state's event
+// exists.
 func (v *verifier) webhooks(n *counters) error {
 	for e, err := range scan(v.txn.Tx, tableWebhooks.in(v.txn.org), false) {
 		if err != nil {
@@ -391,7 +391,7 @@ func (v *verifier) webhooks(n *counters) error {
 	return nil
 }
 
-// refersTo reports whether there is what the event is about.
+// refersTo reports whether the subject of the event exists.
 func (e *event) refersTo(n *counters, cfg *config) bool {
 	in := func(ref, total uint64) bool { return 0 < ref && ref <= total }
 	program := func(ref uint64) bool { return ref <= 1<<32-1 && cfg.programNumber(uint32(ref)) != nil }

@@ -168,7 +168,7 @@ func (v *verifier) ruleLives(c *customer, what subject) error {
 	return nil
 }
 
-// holdsUse reports whether a purchase that is wholly returned still counts as a use of a rule: the
+// holdsUse reports whether a wholly returned purchase still counts as a use of a rule, since the
 // voucher that the rule gave was used.
 func (v *verifier) holdsUse(s *sale, p *program, n ruleCount) (bool, error) {
 	i := slices.IndexFunc(s.Given, func(g givenVoucher) bool { return g.Program == p.Number && g.Rule == p.ruleIDOf(n.Rule) })

@@ -345,7 +345,7 @@ type gramSum struct {
 	chars []gramAt // single characters
 }
 
-// recordAt returns the record at seq: the trail's if it has it, else the store's.
+// recordAt returns the record at seq, from the trail if it is there, else from the store.
 func (v *verifier) recordAt(t *trail, letter byte, seq uint64) ([]byte, error) {
 	if value := t.find(seq); value != nil {
 		return value, nil

@@ -14,8 +14,7 @@ import (
 // Checks of the lists and the log of sales, of redemptions and vouchers, and of payments with
 // points.
 
-// allSales checks the lists and indexes of sales, in the order of the
-// sequence.
+// allSales checks the lists and indexes of sales, in the order of the sequence.
 func (v *verifier) allSales() error {
 	logged, err := v.newLogCheck()
 	if err != nil {
@@ -352,8 +351,8 @@ func (v *verifier) giftOf(x *redemption, what subject) error {
 // notedGift tells sums of vouchers given by sales from sums of vouchers used in sales.
 var notedGift = []byte("given")
 
-// countRedeemed adds up a redemption that agrees with its debit. Any other one is
-// then missing from the sum.
+// countRedeemed adds up a redemption that agrees with its debit. Any other is missing from
+// the sum.
 func (v *verifier) countRedeemed(x *redemption, debit *movement) {
 	if debit.Seq == x.Movement && -debit.Amount == x.Points && x.Customer == debit.Customer && x.Program == debit.Program &&
 		x.CreatedAt == debit.CreatedAt && x.By == debit.By && (x.CancelledAt != 0 || x.Balance == debit.Balance) {

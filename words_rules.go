@@ -141,7 +141,7 @@ func (w *ruleWording) reward(r *rule) string {
 	return r.Reward
 }
 
-// limits say what the rule does not count, how often it gives and how much, and how its points live.
+// limits say what the rule does not count, how often and how much it gives, and how its points live.
 func (w *ruleWording) limits(r *rule) (parts []string) {
 	if len(r.ExcludeSKUs) > 0 {
 		parts = append(parts, w.say("rule.excluded", w.list(r.ExcludeSKUs, "or")))
