@@ -111,12 +111,12 @@ var crashMutations = []struct {
 		`},
 	}, "and is there 0 times"},
 	{"it keeps the answer in another transaction than the effect", []alteration{
-		{"request.go", "return answer{status, body, isRepeated(v), tagOf(v), v}, t.replays.keep(retries, status, body)\n", `return answer{status, body, isRepeated(v), "", v}, nil
+		{"request.go", "return posted{status, body, isRepeated(v), tagOf(v), v}, t.replays.keep(retries, status, body)\n", `return posted{status, body, isRepeated(v), "", v}, nil
 		`},
-		{"request.go", "return once(t, req.retries, act)\n\t})\n", `return once(t, req.retries, act)
+		{"request.go", "return runOnce(t, req.retries, act)\n\t})\n", `return runOnce(t, req.retries, act)
 			})
 			if err == nil && !given.replayed {
-				_, err = write(x.context(), x.api.engine, req.key.Org, x.request.now, func(t *txn) (answer, error) {
+				_, err = write(x.context(), x.api.engine, req.key.Org, x.request.now, func(t *txn) (posted, error) {
 					return given, t.replays.keep(req.retries, given.status, given.body)
 				})
 			}
