@@ -195,7 +195,7 @@ func (g *figures) overTime(id, title, unit string, list []measure, level bool) *
 
 // wholeFigures spells the figures of an axis.
 func wholeFigures(f *format) func(chart.Figure) string {
-	return func(v chart.Figure) string { return f.number(decimal(v), 0) }
+	return func(v chart.Figure) string { return f.Number(decimal(v)) }
 }
 
 func (g *figures) write(f measure, d decimal) string {

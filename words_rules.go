@@ -447,7 +447,7 @@ func (w *ruleWording) attribute(r *segmentRule) string {
 func (w *ruleWording) birthMonth(r *segmentRule) string {
 	var d decimal
 	json.Unmarshal(r.Value, &d)
-	month := w.calendar().months[min(max(d/decimalOne, 1), 12)-1]
+	month := w.calendar().Months[min(max(d/decimalOne, 1), 12)-1]
 	return w.say("who.birthMonth."+r.Op, month)
 }
 
