@@ -113,6 +113,7 @@
 //	internal/gate          how many connections there may be, of each source too
 //	internal/handover      a command that is given each new file
 //	internal/host          what is done differently on each operating system
+//	internal/localcall     calls of a server that has a file open, over a socket beside it
 //	internal/locale        how countries write numbers, how people type amounts, words of dates
 //	internal/logline       lines of a log that wait for others
 //	internal/memory        how much memory a process may use

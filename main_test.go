@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"sello/internal/disk"
+	"sello/internal/localcall"
 	"sello/internal/processtest"
 	"sello/internal/sheet"
 )
@@ -753,7 +754,7 @@ func TestServe(t *testing.T) {
 			t.Errorf("a log line that is no JSON: %s", line)
 		}
 	}
-	socket, err := socketPath(s.env["SELLO_DB"])
+	socket, err := localcall.Path(s.env["SELLO_DB"])
 	if _, statErr := os.Stat(socket); err != nil || !os.IsNotExist(statErr) {
 		t.Errorf("the socket is left: %v, %v", err, statErr)
 	}

@@ -20,6 +20,7 @@ import (
 	"sello/internal/disk"
 	"sello/internal/gate"
 	"sello/internal/host"
+	"sello/internal/localcall"
 	"sello/internal/logline"
 	"sello/internal/memory"
 	"sello/internal/systemd"
@@ -396,7 +397,10 @@ func (s *service) startMetrics(addr string, within *gate.Gate, plan *backupPlan)
 
 // startAdmin serves the operations of commands, on a socket beside the file.
 func (s *service) startAdmin(operations context.Context, c *invocation) error {
-	socket, err := listenAdmin(c.db)
+	socket, err := localcall.Listen(c.db)
+	if long, is := errors.AsType[*localcall.TooLongError](err); is {
+		err = adminErrorf("la ruta es demasiado larga para el socket de administración: %s", long.Path)
+	}
 	if err != nil {
 		return fmt.Errorf("socket de administración: %w", err)
 	}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sello/internal/localcall"
 )
 
 // serveLocally starts a server without a log on a free port.
@@ -89,7 +91,7 @@ func TestSocketNames(t *testing.T) {
 		for _, name := range []string{file, link} {
 			s.ok("export -org cafe-luna -db " + name) // fails if it does not reach the server
 		}
-		socket, err := socketPath(file)
+		socket, err := localcall.Path(file)
 		if err != nil {
 			t.Fatal(err)
 		}

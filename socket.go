@@ -1,26 +1,17 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	system "os/user"
-	"path/filepath"
 	"strconv"
-	"syscall"
-	"time"
 
-	"sello/internal/host"
+	"sello/internal/localcall"
 )
 
 // How a command reaches the server that has the file open: over a socket beside the file, by
@@ -78,83 +69,15 @@ func operation[In, Out any](fn func(context.Context, In) (Out, error)) func(cont
 	}
 }
 
-// socketPath returns the path where a server that has the file open listens for
-// commands. It is the same for every name of the file. A path too long for a socket
-// is replaced by one in the user's own directory, which both sides find and where
-// nobody else can listen.
-func socketPath(file string) (string, error) {
-	const longest = 100 // systems allow 104 to 108
-	p, err := filepath.Abs(file)
-	if err != nil {
-		return "", err
-	}
-	if real, err := filepath.EvalSymlinks(p); err == nil { // it fails while there is no file
-		p = real
-	}
-	if p += ".sock"; len(p) <= longest {
-		return p, nil
-	}
-	home, err := os.UserCacheDir()
-	if err != nil {
-		return "", adminErrorf("la ruta es demasiado larga para el socket de administración: %s", p)
-	}
-	h := sha256.Sum256([]byte(p))
-	return filepath.Join(home, "sello", hex.EncodeToString(h[:8])+".sock"), nil
-}
-
-// adminReply is the answer over the socket: a result or an error.
-type adminReply struct {
-	Result json.RawMessage `json:"result,omitempty"`
-	Error  string          `json:"error,omitempty"` // the text in Spanish: the error's type is lost
-	Code   string          `json:"code,omitempty"`  // of failureCode
-}
-
-// listenAdmin opens the socket for the owner of the process only. The caller holds
-// the file's lock, so a socket that is already there belongs to no running server.
-func listenAdmin(file string) (net.Listener, error) {
-	p, err := socketPath(file)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
-		return nil, err
-	}
-	if err := os.Remove(p); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	// Some systems create the socket's file with the socket's own mode, so that it is
-	// never open to others. On the rest it has the umask's mode until Chmod below.
-	private := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-		return c.Control(host.MakePrivate)
-	}}
-	l, err := private.Listen(context.Background(), "unix", p)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(p, 0o600); err != nil {
-		l.Close()
-		return nil, err
-	}
-	return l, nil
-}
-
 // handler returns the HTTP handler that serves the operations over the socket.
 func (a *admin) handler(log *slog.Logger) http.Handler {
 	operations := a.operations()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name := r.URL.Path[1:]
-		run, ok := operations[name]
-		if !ok {
-			http.NotFound(w, r)
-			return
+	return localcall.Handler(func(ctx context.Context, user, name string, in []byte) (answer localcall.Reply, known bool) {
+		run, known := operations[name]
+		if !known {
+			return answer, false
 		}
-		raw, err := io.ReadAll(r.Body)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		var answer adminReply
-		result, err := run(withOperator(r.Context(), r.Header.Get("X-Actor")), raw)
+		result, err := run(withOperator(ctx, user), in)
 		if err == nil {
 			answer.Result, err = encode(result)
 		}
@@ -164,10 +87,8 @@ func (a *admin) handler(log *slog.Logger) http.Handler {
 				answer.Error += " para el usuario del servidor, que es quien lo hace"
 			}
 		}
-		logOperation(r.Context(), log, name, result, err)
-		if raw, err = encode(answer); err == nil {
-			w.Write(raw)
-		}
+		logOperation(ctx, log, name, result, err)
+		return answer, true
 	})
 }
 
@@ -233,44 +154,21 @@ func overSocket(file string) (call adminCaller, ok bool) {
 	if isDatabase(file) {
 		return nil, false
 	}
-	p, err := socketPath(file)
-	if err != nil {
-		return nil, false // a server could not listen either
-	}
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "unix", p)
-	}
-	probe, err := dial(context.Background(), "", "")
-	if err != nil {
-		return nil, false
-	}
-	probe.Close()
-	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+	server := localcall.Reach(file)
 	return func(ctx context.Context, name string, in, out any) error {
-		raw, err := json.Marshal(in)
-		if err != nil {
-			return err
-		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://sello/"+name, bytes.NewReader(raw))
-		if err != nil {
-			return err
-		}
-		req.Header.Set("X-Actor", thisUser())
-		res, err := client.Do(req)
-		if err != nil {
-			return cmp.Or(ctx.Err(), adminErrorf("el servidor terminó antes de responder"))
-		}
-		defer res.Body.Close()
-		var answer adminReply
-		if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
-			return adminErrorf("el servidor no conoce la operación %s", name)
-		}
+		answer, err := server.Call(ctx, thisUser(), name, in)
 		switch {
+		case errors.Is(err, localcall.ErrEnded):
+			return adminErrorf("el servidor terminó antes de responder")
+		case errors.Is(err, localcall.ErrUnknown):
+			return adminErrorf("el servidor no conoce la operación %s", name)
+		case err != nil:
+			return err
 		case answer.Code == "usage":
 			return &usageError{answer.Error}
 		case answer.Error != "":
 			return &adminError{answer.Error, answer.Code}
 		}
 		return json.Unmarshal(answer.Result, out)
-	}, true
+	}, server != nil
 }
