@@ -113,6 +113,7 @@
 //	internal/gate          how many connections there may be, of each source too
 //	internal/handover      a command that is given each new file
 //	internal/host          what is done differently on each operating system
+//	internal/lastword      answers of our own where net/http would give its own
 //	internal/localcall     calls of a server that has a file open, over a socket beside it
 //	internal/locale        how countries write numbers, how people type amounts, words of dates
 //	internal/logline       lines of a log that wait for others

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"crypto/rand"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -11,12 +10,13 @@ import (
 	"time"
 
 	"sello/internal/gate"
+	"sello/internal/lastword"
 )
 
 // net/http answers what it does not understand as an HTTP request by itself, before any
 // handler: as plain text or without a body, and sometimes with a 5xx for a client's
 // fault. Contract §2 wants every error in one form. The only hook is the connection:
-// what net/http writes there passes through here, and our refusal replaces its own.
+// what net/http writes there passes through internal/lastword, and our refusal replaces its own.
 // Ours has a new request id, since the headers were not read or cannot be trusted.
 //
 //	400 bad_request         malformed in any way; a version or Transfer-Encoding not known
@@ -28,106 +28,15 @@ import (
 //
 // Here are also the bounds of connections, and the answer to a connection that is refused.
 
-// refusing returns a listener whose connections refuse in our words.
-func (a *api) refusing(l net.Listener) net.Listener { return refusingListener{l, a} }
-
-type refusingListener struct {
-	net.Listener
-	api *api
-}
-
-func (l refusingListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return &refusingConn{Conn: c, api: l.api}, nil
-}
-
-// A refusingConn is a connection of net/http, which writes to it from one
-// goroutine at a time.
-type refusingConn struct {
-	net.Conn
-	api     *api
-	refused bool // the refusal is written, and nothing more will be
-}
-
-// How long a refused client is still read from, and how many bytes. Closing while the
-// client still sends could make it lose the answer.
-const (
-	lingerTime  = 500 * time.Millisecond
-	lingerBytes = 256 << 10
-)
-
-func (c *refusingConn) Write(b []byte) (int, error) {
-	if !c.refused && !isRefusal(b) {
-		return c.Conn.Write(b)
-	}
-	if c.refused { // the rest of net/http's text
-		return len(b), nil
-	}
-	c.refused = true
-	return len(b), lastWrite(c.Conn, c.api.refusal(refusalCode(b)), time.Now().Add(lingerTime), lingerBytes)
-}
-
-// lastWrite writes the last answer of a connection, then reads and discards what still
-// comes: until a moment, or up to most bytes. The caller closes c.
-func lastWrite(c net.Conn, answer []byte, until time.Time, most int64) error {
-	if _, err := c.Write(answer); err != nil {
-		return err
-	}
-	closeWrite(c)
-	c.SetReadDeadline(until)
-	io.CopyN(io.Discard, c, most)
-	return nil
-}
-
-// lastAnswer returns the bytes of a response, with a Date, that closes the connection.
-func lastAnswer(status int, h http.Header, body []byte, now time.Time) []byte {
-	h.Set("Date", now.UTC().Format(http.TimeFormat))
-	var b bytes.Buffer
-	(&http.Response{
-		ProtoMajor: 1, ProtoMinor: 1, StatusCode: status, Header: h, Close: true,
-		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
-	}).Write(&b)
-	return b.Bytes()
-}
-
-// CloseWrite is the method of a TCP connection that net/http looks for.
-func (c *refusingConn) CloseWrite() error { return closeWrite(c.Conn) }
-
-// closeWrite tells the other side that nothing more comes.
-func closeWrite(c net.Conn) error {
-	if half, ok := c.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return nil
-}
-
-var (
-	statusLine      = []byte("HTTP/1.") // and a digit, a space and three digits
-	endOfLine       = []byte("\r\n")
-	requestIDHeader = []byte("\r\nX-Request-Id: ")
-)
-
-// isRefusal reports whether b is an error that net/http answers by itself. Any other
-// response has its whole head, with a request id, in its first write. A write that
-// begins within a body is JSON, which has no end of line.
-func isRefusal(b []byte) bool {
-	const code = len("HTTP/1.1 ")
-	return len(b) > code && (b[code] == '4' || b[code] == '5') && bytes.HasPrefix(b, statusLine) &&
-		bytes.Contains(b, endOfLine) && !bytes.Contains(b, requestIDHeader)
-}
-
-// refusalCode returns the code of the refusal that replaces net/http's.
-func refusalCode(theirs []byte) errorCode {
-	switch string(theirs[len("HTTP/1.1 "):][:3]) {
+// refusalOf returns what replaces net/http's refusal with a status.
+func (a *api) refusalOf(status string) []byte {
+	switch status {
 	case "417":
-		return codeExpectationFailed
+		return a.refusal(codeExpectationFailed)
 	case "431":
-		return codeHeadersTooLarge
+		return a.refusal(codeHeadersTooLarge)
 	}
-	return codeBadRequest
+	return a.refusal(codeBadRequest)
 }
 
 // refusal returns the response to a request that could not be read, and logs it.
@@ -137,7 +46,7 @@ func (a *api) refusal(code errorCode) []byte {
 	x := a.newExchange(answer, nothing)
 	x.fail(newError(code))
 	x.finish(nothing)
-	return lastAnswer(x.status, answer.header, answer.body.Bytes(), x.started)
+	return lastword.Response(x.status, answer.header, answer.body.Bytes(), x.started)
 }
 
 // A refusalWriter holds a response.
@@ -198,7 +107,7 @@ func answerRefusal(c *net.TCPConn, page func(http.Header) []byte) {
 	if page != nil && isPanelPath(pathIn(asked[:n])) {
 		body = page(h)
 	}
-	lastWrite(c, lastAnswer(e.code.status, h, body, now), end, maxBody)
+	lastword.Write(c, lastword.Response(e.code.status, h, body, now), end, maxBody)
 }
 
 // pathIn returns the path that a request line asks for; "" if it is not whole.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"sello/internal/gate"
+	"sello/internal/lastword"
 )
 
 // Tests of more connections than the server accepts. TestOverloadLong measures
@@ -229,9 +230,9 @@ func (w *wireTap) CloseWrite() error {
 
 func (w *wireTap) SetReadDeadline(time.Time) error { return nil }
 
-func newWire(t *testing.T, unread string) (*wireTap, *refusingConn) {
+func newWire(t *testing.T, unread string) (*wireTap, net.Conn) {
 	w := &wireTap{unread: strings.NewReader(unread)}
-	return w, &refusingConn{Conn: w, api: newWorld(t, newMemStore()).api}
+	return w, lastword.Refuse(w, newWorld(t, newMemStore()).api.refusalOf)
 }
 
 // TestRefusal checks that our refusal replaces net/http's, in however many pieces
@@ -249,14 +250,14 @@ func TestRefusal(t *testing.T) {
 		"HTTP/1.0 417 Expectation Failed\r\nConnection: close\r\nContent-Length: 0\r\nDate: x\r\n\r\n": "417 expectation_failed",
 		"HTTP/1.1 500 Whatever Comes Next\r\n\r\n<html>":                                               "400 bad_request",
 	} {
-		w, c := newWire(t, strings.Repeat("x", 3*lingerBytes))
+		w, c := newWire(t, strings.Repeat("x", 3*lastword.LingerBytes))
 		for i, text := range []string{theirs, "more of it", "HTTP/1.1 200 OK\r\n\r\n"} {
 			if n, err := c.Write([]byte(text)); n != len(text) || err != nil {
 				t.Errorf("%s: write %d: %d, %v", want, i, n, err)
 			}
 		}
 		left, _ := io.ReadAll(w.unread)
-		if w.done = slices.Compact(w.done); !slices.Equal(w.done, []string{"write", "close", "read"}) || len(left) < lingerBytes {
+		if w.done = slices.Compact(w.done); !slices.Equal(w.done, []string{"write", "close", "read"}) || len(left) < lastword.LingerBytes {
 			t.Errorf("%s: %q, %d bytes not read", want, w.done, len(left))
 		}
 		res, err := http.ReadResponse(bufio.NewReader(&w.written), nil)
@@ -274,39 +275,6 @@ func TestRefusal(t *testing.T) {
 		}
 	}
 }
-
-// TestNoRefusal checks that our own answers, or parts of them, pass unchanged and
-// without an allocation.
-func TestNoRefusal(t *testing.T) {
-	for _, ours := range []string{
-		"HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nX-Request-Id: a\r\n\r\n{}",
-		"HTTP/1.1 404 Not Found\r\nCache-Control: no-store\r\nX-Request-Id: a\r\n\r\n{}",
-		"HTTP/1.0 503 Service Unavailable\r\nCache-Control: no-store\r\nX-Request-Id: a\r\n\r\n{}",
-		"HTTP/1.1 100 Continue\r\n\r\n",
-		`HTTP/1.1 400 Bad Request\r\n\r\n","comment":"`, // a client's text at the start of a write; JSON has no line ends
-		"HTTP/1.1 417 Expectation Failed\n",
-		"HTTP/1.1 4", "", "4",
-	} {
-		w, c := newWire(t, "")
-		c.Write([]byte(ours))
-		if got := w.written.String(); got != ours || c.refused {
-			t.Errorf("%q became %q", ours, got)
-		}
-	}
-	_, c := newWire(t, "")
-	c.Conn = discarding{}
-	answer := []byte("HTTP/1.1 404 Not Found\r\nCache-Control: no-store\r\nX-Request-Id: a\r\n\r\n" + strings.Repeat("x", 4000))
-	if n := testing.AllocsPerRun(100, func() { c.Write(answer) }); n != 0 {
-		t.Errorf("a write costs %v allocations", n)
-	}
-	if err := c.CloseWrite(); err != nil { // the connection has no CloseWrite of its own
-		t.Error(err)
-	}
-}
-
-type discarding struct{ net.Conn }
-
-func (discarding) Write(b []byte) (int, error) { return len(b), nil }
 
 // TestRefusalServed checks that `sello serve` refuses in this way, and logs each
 // refusal like any request, without text that the client sent.

@@ -4,12 +4,12 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"sello/internal/cert"
+	"sello/internal/lastword"
 )
 
 // TLS of the public API, for whoever runs sello without a proxy before it. A plain request to a TLS
@@ -22,48 +22,10 @@ import (
 
 // encrypted wraps the listener of the public API for TLS.
 func (a *api) encrypted(l net.Listener, pair *cert.Pair) net.Listener {
-	return tlsListener{l, a, &tls.Config{
+	return lastword.TLS(l, &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.Look(time.Now()), nil },
-	}}
-}
-
-type tlsListener struct {
-	net.Listener
-	api    *api
-	config *tls.Config
-}
-
-func (l tlsListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return &tlsConn{tls.Server(c, l.config), l.api}, nil
-}
-
-// A tlsConn shakes hands with the first read, within that read's deadline. It tells a
-// client that speaks plain HTTP so.
-type tlsConn struct {
-	*tls.Conn
-	api *api
-}
-
-func (c *tlsConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if bad, ok := err.(tls.RecordHeaderError); ok && bad.Conn != nil && isHTTP(bad.RecordHeader) {
-		until := time.Now().Add(lingerTime)
-		bad.Conn.SetDeadline(until)
-		lastWrite(bad.Conn, c.api.refusal(codeHTTPSRequired), until, lingerBytes)
-	}
-	return n, err
-}
-
-// isHTTP reports whether the first bytes of a connection begin a request of HTTP/1.
-func isHTTP(head [5]byte) bool {
-	return slices.ContainsFunc([]string{"GET /", "POST ", "PATCH", "HEAD ", "PUT /", "DELET", "OPTIO"}, func(method string) bool {
-		return method == string(head[:])
-	})
+	}, func() []byte { return a.refusal(codeHTTPSRequired) })
 }
 
 // Bounds of connections to -http-redirect, which end after one request.
