@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -16,9 +14,10 @@ import (
 
 	"sello/internal/handover"
 	"sello/internal/host"
+	"sello/internal/rotation"
 )
 
-// Backups: copies of the open file, made at intervals or when asked for, of which the newest are
+// Backups: copies of the open file, made at intervals or when asked for; the newest ones are
 // kept. Each new copy is passed to a command, if one is set. A scarce disk is told in the log.
 
 // A backedUp describes a finished backup.
@@ -64,10 +63,13 @@ type backupPlan struct {
 }
 
 const (
-	backupStamp    = "20060102T150405Z" // in the name, UTC
-	backupRetry    = 5 * time.Minute    // wait after a failure, if every is not shorter
-	leastBackupGap = time.Minute        // the shortest interval
+	backupStamp    = rotation.Stamp
+	backupRetry    = 5 * time.Minute // wait after a failure, if every is not shorter
+	leastBackupGap = time.Minute     // the shortest interval
 )
+
+// copies are the backups in the directory.
+func (p *backupPlan) copies() rotation.Copies { return rotation.Copies{Dir: p.dir, Name: p.name} }
 
 // check returns an error if the command line's settings of the plan are wrong.
 func (p *backupPlan) check() error {
@@ -86,21 +88,14 @@ func (p *backupPlan) check() error {
 	if p.keep < 1 {
 		return &usageError{"-backup-keep debe ser mayor a 0"}
 	}
-	info, err := os.Stat(p.dir)
-	if err != nil {
-		return err
-	}
-	if !info.IsDir() {
+	err := p.copies().Check()
+	if errors.Is(err, rotation.ErrNoDirectory) {
 		return fmt.Errorf("%s: no es un directorio", p.dir)
 	}
-	f, err := os.CreateTemp(p.dir, p.name+backupStamp+".db.new-*") // a name that clearAway removes
-	if err != nil {
-		if e, ok := errors.AsType[*fs.PathError](err); ok { // its path is the temporary file's
-			err = e.Err
-		}
-		return fmt.Errorf("%s: no se puede escribir en el directorio: %w", p.dir, err)
+	if e, ok := errors.AsType[*rotation.WriteError](err); ok {
+		return fmt.Errorf("%s: no se puede escribir en el directorio: %w", p.dir, e.Err)
 	}
-	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil || p.after == "" {
+	if err != nil || p.after == "" {
 		return err
 	}
 	p.afterBackup, err = newAfterBackup(p.after)
@@ -116,11 +111,11 @@ func backupName(file string) string {
 // run makes backups until ctx ends. The age of the newest one in the directory says
 // when the next is due, so that a restart neither skips one nor makes an extra one.
 func (p *backupPlan) run(ctx context.Context) {
-	p.clearAway()
-	if made, _ := p.made(); len(made) > 0 {
-		p.state.made(made[len(made)-1].at, nil)
+	p.copies().ClearAway()
+	if made, _ := p.copies().Made(p.now()); len(made) > 0 {
+		p.state.made(made[len(made)-1].At, nil)
 	}
-	wait := p.untilNext()
+	wait := p.copies().UntilNext(p.every, p.now())
 	for {
 		select {
 		case <-ctx.Done():
@@ -128,7 +123,7 @@ func (p *backupPlan) run(ctx context.Context) {
 		case <-time.After(wait):
 		}
 		_, err := p.makeOne(ctx)
-		if wait = max(p.untilNext(), leastBackupGap); err != nil {
+		if wait = max(p.copies().UntilNext(p.every, p.now()), leastBackupGap); err != nil {
 			wait = min(p.every, backupRetry)
 		}
 	}
@@ -140,7 +135,7 @@ func (p *backupPlan) makeOne(ctx context.Context) (*backedUp, error) {
 	p.state.making.Lock()
 	defer p.state.making.Unlock()
 	started := p.now()
-	done, err := p.make(ctx, filepath.Join(p.dir, p.name+started.UTC().Format(backupStamp)+".db"))
+	done, err := p.make(ctx, p.copies().Path(started))
 	if ctx.Err() == nil {
 		p.state.made(started, err)
 	}
@@ -148,72 +143,13 @@ func (p *backupPlan) makeOne(ctx context.Context) (*backedUp, error) {
 		p.afterBackup.Hand(done.File)
 		p.log.Info("backup", "file", done.File, "bytes", done.Bytes, "entries", done.Entries, "ms", p.now().Sub(started).Milliseconds())
 		if p.every > 0 {
-			err = p.prune()
+			err = p.copies().Prune(p.keep, p.now())
 		}
 	}
 	if err != nil && ctx.Err() == nil {
 		p.log.Error("background", "task", "backup", "cause", err.Error())
 	}
 	return done, err
-}
-
-// clearAway removes the temporary files of backups that were killed.
-func (p *backupPlan) clearAway() {
-	files, _ := os.ReadDir(p.dir)
-	for _, f := range files {
-		if _, rest, ok := p.moment(f.Name()); ok && strings.HasPrefix(rest, ".new-") {
-			os.Remove(filepath.Join(p.dir, f.Name()))
-		}
-	}
-}
-
-// moment parses the name of one of the plan's backups. It returns the moment in the
-// name and what follows the extension; ok is false for any other name.
-func (p *backupPlan) moment(name string) (at time.Time, rest string, ok bool) {
-	const form = backupStamp + ".db"
-	stamp, ok := strings.CutPrefix(name, p.name)
-	if !ok || len(stamp) < len(form) {
-		return at, "", false
-	}
-	at, err := time.Parse(form, stamp[:len(form)])
-	return at, stamp[len(form):], err == nil
-}
-
-// untilNext returns how long it is until the next backup is due.
-func (p *backupPlan) untilNext() time.Duration {
-	made, err := p.made()
-	if err != nil || len(made) == 0 {
-		return 0
-	}
-	return max(made[len(made)-1].at.Add(p.every).Sub(p.now()), 0)
-}
-
-type madeBackup struct {
-	name string
-	at   time.Time
-}
-
-// made lists the plan's backups, oldest first. It leaves out backups dated in the future,
-// since the clock was wrong then or is wrong now: they neither count nor are removed. It
-// also leaves out what is not a regular file.
-func (p *backupPlan) made() ([]madeBackup, error) {
-	files, err := os.ReadDir(p.dir) // sorted by name
-	var made []madeBackup
-	for _, f := range files {
-		if at, rest, ok := p.moment(f.Name()); ok && rest == "" && f.Type().IsRegular() && !at.After(p.now()) {
-			made = append(made, madeBackup{f.Name(), at})
-		}
-	}
-	return made, err
-}
-
-// prune removes all backups except the newest p.keep.
-func (p *backupPlan) prune() error {
-	made, err := p.made()
-	for _, old := range made[:max(len(made)-p.keep, 0)] {
-		err = errors.Join(err, os.Remove(filepath.Join(p.dir, old.name)))
-	}
-	return err
 }
 
 // A backupState is what is known of the backups of a server. Moments are zero where there

@@ -182,8 +182,8 @@ func TestBackupPlan(t *testing.T) {
 		if f := plan.state.figures(); f.Failures != 1 || time.Since(f.Last).Abs() > time.Hour {
 			t.Errorf("%+v", f)
 		}
-		left, err := plan.made()
-		if err != nil || len(left) != 3 || left[2].name != made[49] || left[0].name != made[47] {
+		left, err := plan.copies().Made(plan.now())
+		if err != nil || len(left) != 3 || left[2].Name != made[49] || left[0].Name != made[47] {
 			t.Errorf("kept: %v, %v", left, err)
 		}
 	})

@@ -128,6 +128,7 @@
 //	internal/qr            QR codes as SVG
 //	internal/reference     a page from an OpenAPI document
 //	internal/ring          the last entries of each of many
+//	internal/rotation      copies in a directory, of which the newest are kept
 //	internal/semaphore     how much is held at one time
 //	internal/sheet         a spreadsheet's text: its encoding, records of CSV, the numbers and
 //	                       dates in its cells

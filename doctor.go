@@ -20,6 +20,7 @@ import (
 
 	"sello/internal/cert"
 	"sello/internal/host"
+	"sello/internal/rotation"
 	"sello/internal/wallclock"
 )
 
@@ -251,8 +252,7 @@ func (d *doctor) backups() {
 		d.note("backups", false, "no hay copias programadas: sello serve las hace con -backup-every y -backup-dir")
 		return
 	}
-	plan := backupPlan{dir: s.BackupDir, name: s.BackupName, now: func() time.Time { return d.now }}
-	made, err := plan.made()
+	made, err := rotation.Copies{Dir: s.BackupDir, Name: s.BackupName}.Made(d.now)
 	if err != nil {
 		d.note("backups", false, "%s", inWords(err))
 		return
@@ -262,8 +262,8 @@ func (d *doctor) backups() {
 		return
 	}
 	last := made[len(made)-1]
-	text := fmt.Sprintf("%s: la última es de %s", s.BackupDir, momentText(instantOf(last.at)))
-	late := d.now.Sub(last.at) > 2*s.BackupEvery
+	text := fmt.Sprintf("%s: la última es de %s", s.BackupDir, momentText(instantOf(last.At)))
+	late := d.now.Sub(last.At) > 2*s.BackupEvery
 	if late {
 		text += fmt.Sprintf(", y debería haber una cada %s: el registro del servidor dice por qué no", shortSpan(s.BackupEvery))
 	}

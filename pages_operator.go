@@ -219,19 +219,19 @@ func backupsPage(v *panelRequest) (any, fillFunc) {
 	if dir, err := filepath.Abs(p.dir); err == nil {
 		view.Dir = dir
 	}
-	made, err := p.made()
+	made, err := p.copies().Made(p.now())
 	if err != nil {
 		view.Unread = inWords(err)
 	}
 	view.All = len(made)
 	for i, b := range slices.Backward(made) {
-		info, err := os.Stat(filepath.Join(p.dir, b.name))
+		info, err := os.Stat(filepath.Join(p.dir, b.Name))
 		if err != nil { // it was removed meanwhile
 			continue
 		}
 		view.Bytes += info.Size()
 		if len(made)-i <= backupsShown {
-			view.Backups = append(view.Backups, backupFile{b.name, instantOf(b.at), info.Size()})
+			view.Backups = append(view.Backups, backupFile{b.Name, instantOf(b.At), info.Size()})
 		}
 	}
 	view.Running, view.Last = s.copying.runs()

@@ -361,7 +361,8 @@ func TestOperatorProves(t *testing.T) {
 		}
 	}
 	same(t, "the store", s.panelShop.shop.entries(), before)
-	if made, err := s.panelShop.panel.server.plan.made(); err != nil || len(made) > 0 {
+	plan := s.panelShop.panel.server.plan
+	if made, err := plan.copies().Made(plan.now()); err != nil || len(made) > 0 {
 		t.Errorf("%d backups, %v", len(made), err)
 	}
 }
