@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"sello/internal/blockset"
+	"sello/internal/ngram"
 )
 
 // Customers by status. For each status other than Active there is a set of customers'
@@ -243,11 +244,11 @@ func (cu *customersTxn) search(needle string, f statusFilter, p page) ([]id, uin
 }
 
 // keep removes the customers that do not pass a filter from a block of a search.
-func (cu *customersTxn) keep(f statusFilter, block uint64, found *foundSet) error {
+func (cu *customersTxn) keep(f statusFilter, block uint64, found *ngram.Found) error {
 	if f == notHidden {
 		return nil // a search finds no hidden ones
 	}
-	set, err := cu.filtered(f, block*gramBlock, gramBlock)
+	set, err := cu.filtered(f, block*ngram.Block, ngram.Block)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/binary"
 	"iter"
 	"math/bits"
 	"slices"
@@ -9,6 +8,7 @@ import (
 
 	"sello/internal/contact"
 	"sello/internal/fold"
+	"sello/internal/ngram"
 )
 
 // Search finds customers by words. Each word must be part of the name, the e-mail or the
@@ -39,7 +39,7 @@ func (c *customer) searchTexts() []string {
 type needle struct {
 	any   []*wanted
 	all   []*needle
-	found foundSet // in the block that a joiner looked at last
+	found ngram.Found // in the block that a joiner looked at last
 }
 
 // newNeedle prepares a search. A needle without words finds nobody.
@@ -128,31 +128,17 @@ type wanted struct {
 	text  string
 	first int
 	whole bool // the phone is the text
-	grams []wantedGram
-}
-
-type wantedGram struct {
-	gram   string
-	offset int // from the beginning of the text
+	grams []ngram.Piece
 }
 
 func newWanted(text string, first int) *wanted {
-	w := &wanted{text: text, first: first}
-	runes := []rune(text)
-	if len(runes) < 3 {
-		return w
-	}
-	for offset := 0; offset < len(runes); offset += 3 {
-		offset = min(offset, len(runes)-3)
-		w.grams = append(w.grams, wantedGram{string(runes[offset : offset+3]), offset})
-	}
-	return w
+	return &wanted{text: text, first: first, grams: ngram.Cover(text)}
 }
 
 // newWantedPhone looks for a phone in E.164. No phone has its + elsewhere than at the
 // beginning, and the padding of the last gram proves the end.
 func newWantedPhone(e164 string) *wanted {
-	w := newWanted(e164+string(gramPad), placePhone)
+	w := newWanted(e164+string(ngram.Pad), placePhone)
 	w.text, w.whole = e164, true
 	return w
 }
@@ -168,61 +154,28 @@ func (w *wanted) in(texts []string) bool {
 	return strings.Contains(texts[0], w.text) || strings.Contains(texts[1], w.text) || strings.Contains(texts[2], w.text)
 }
 
-// A foundSet is a bitmap of the customers of a block that were found.
-type foundSet [gramBlock / 64]uint64
-
-func (f *foundSet) add(offset uint16) { f[offset/64] |= 1 << (offset % 64) }
-
-func (f *foundSet) join(s gramSet) {
-	if s.isBitmap() {
-		for i := range f {
-			f[i] |= binary.LittleEndian.Uint64(s[8*i:])
-		}
-		return
-	}
-	for i := range len(s) / 2 {
-		f.add(s.offset(i) % gramBlock)
-	}
-}
-
-func (f *foundSet) intersect(other *foundSet) {
-	for i := range f {
-		f[i] &= other[i]
-	}
-}
-
-func (f *foundSet) count() (n uint64) {
-	for _, word := range f {
-		n += uint64(bits.OnesCount64(word))
-	}
-	return n
-}
-
-// backward yields the offsets, highest first.
-func (f *foundSet) backward() iter.Seq[uint64] { return customerSet(f[:]).backward() }
-
 // A searchTxn is the search for customers in a transaction.
 type searchTxn struct{ t *txn }
 
 // find returns a page of the numbers of the customers that match the needle and pass
 // a filter, highest first, and how many there are.
 func (se *searchTxn) find(needle string, f statusFilter, p page) (numbers []uint64, total uint64, err error) {
-	err = se.searchBlocks(needle, func(block uint64, found *foundSet) error {
+	err = se.searchBlocks(needle, func(block uint64, found *ngram.Found) error {
 		if err := se.t.customers.keep(f, block, found); err != nil {
 			return err
 		}
 		before := total
-		if total += found.count(); total <= p.skip() || uint64(len(numbers)) == p.limit {
+		if total += found.Count(); total <= p.skip() || uint64(len(numbers)) == p.limit {
 			return nil
 		}
-		for offset := range found.backward() {
+		for offset := range customerSet(found[:]).backward() {
 			if before++; before <= p.skip() {
 				continue
 			}
 			if uint64(len(numbers)) == p.limit {
 				break
 			}
-			numbers = append(numbers, block*gramBlock+offset)
+			numbers = append(numbers, block*ngram.Block+offset)
 		}
 		return nil
 	})
@@ -236,7 +189,7 @@ func (se *searchTxn) needle(search string) *needle {
 
 // searchBlocks calls take for each block with customers that match s, highest
 // block first. All calls are given the same set, filled anew.
-func (se *searchTxn) searchBlocks(s string, take func(block uint64, found *foundSet) error) error {
+func (se *searchTxn) searchBlocks(s string, take func(block uint64, found *ngram.Found) error) error {
 	n := se.needle(s)
 	if len(n.any)+len(n.all) == 0 { // no words, or only marks
 		return nil
@@ -249,25 +202,25 @@ func (se *searchTxn) searchBlocks(s string, take func(block uint64, found *found
 	if err != nil {
 		return err
 	}
-	if err := se.rarestFirst(n, uint32(max(done/gramBlock, 1)-1)); err != nil {
+	if err := se.rarestFirst(n, uint32(max(done/ngram.Block, 1)-1)); err != nil {
 		return err
 	}
 	j := joiner{txn: se.t}
-	for block := counts.Customers / gramBlock; ; block-- {
+	for block := counts.Customers / ngram.Block; ; block-- {
 		if err := j.find(n, uint32(block)); err != nil {
 			return err
 		}
-		if from, to := max(done+1, block*gramBlock), min(counts.Customers, (block+1)*gramBlock-1); from <= to {
+		if from, to := max(done+1, block*ngram.Block), min(counts.Customers, (block+1)*ngram.Block-1); from <= to {
 			for c, err := range se.t.customers.between(from, to) {
 				if err != nil {
 					return err
 				}
 				if n.in(c.searchTexts()) {
-					n.found.add(uint16(c.Number % gramBlock))
+					n.found.Add(uint16(c.Number % ngram.Block))
 				}
 			}
 		}
-		if n.found != (foundSet{}) {
+		if n.found != (ngram.Found{}) {
 			if err := take(block, &n.found); err != nil {
 				return err
 			}
@@ -283,12 +236,12 @@ type customerSet []uint64
 
 // searchAll returns all customers that match the needle, and how many there are.
 func (se *searchTxn) searchAll(needle string) (set customerSet, n uint64, err error) {
-	err = se.searchBlocks(needle, func(block uint64, found *foundSet) error {
+	err = se.searchBlocks(needle, func(block uint64, found *ngram.Found) error {
 		if set == nil { // the highest block comes first
 			set = make(customerSet, (block+1)*uint64(len(found)))
 		}
 		copy(set[block*uint64(len(found)):], found[:])
-		n += found.count()
+		n += found.Count()
 		return nil
 	})
 	return set, n, err
@@ -354,16 +307,16 @@ func (se *searchTxn) rarestFirst(n *needle, block uint32) error {
 func (se *searchTxn) postings(n *needle, block uint32) (size int, err error) {
 	for _, w := range n.any {
 		if len(w.grams) == 0 { // one or two characters, which are in many grams
-			size += gramBlock
+			size += ngram.Block
 			continue
 		}
-		value, _, err := se.t.Get(se.gramKey(block, w.grams[0].gram))
+		value, _, err := se.t.Get(se.gramKey(block, w.grams[0].Gram))
 		if err != nil {
 			return 0, err
 		}
 		size += len(value)
 	}
-	return size + len(n.all)*gramBlock, nil // a run's words are short
+	return size + len(n.all)*ngram.Block, nil // a run's words are short
 }
 
 // rarestGramFirst orders the grams of one text.
@@ -373,21 +326,20 @@ func (se *searchTxn) rarestGramFirst(w *wanted, block uint32) error {
 	}
 	sizes := map[int]int{}
 	for _, g := range w.grams {
-		value, _, err := se.t.Get(se.gramKey(block, g.gram))
+		value, _, err := se.t.Get(se.gramKey(block, g.Gram))
 		if err != nil {
 			return err
 		}
-		sizes[g.offset] = len(value)
+		sizes[g.Offset] = len(value)
 	}
-	slices.SortStableFunc(w.grams, func(a, b wantedGram) int { return sizes[a.offset] - sizes[b.offset] })
+	slices.SortStableFunc(w.grams, func(a, b ngram.Piece) int { return sizes[a.Offset] - sizes[b.Offset] })
 	return nil
 }
 
 // A joiner finds texts in blocks of the index.
 type joiner struct {
-	txn           *txn
-	before, after []placedSet // where the text may begin, by the grams looked at so far
-	room          []byte      // for the sets of after
+	txn   *txn
+	grams ngram.Joiner
 }
 
 // find sets n.found to the customers of a block that the index knows. It looks for no
@@ -401,9 +353,9 @@ func (j *joiner) find(n *needle, block uint32) error {
 		if i == 0 {
 			n.found = part.found
 		} else {
-			n.found.intersect(&part.found)
+			n.found.Intersect(&part.found)
 		}
-		if n.found == (foundSet{}) {
+		if n.found == (ngram.Found{}) {
 			break
 		}
 	}
@@ -416,7 +368,7 @@ func (j *joiner) find(n *needle, block uint32) error {
 }
 
 // join adds to found the customers of a block that have a text.
-func (j *joiner) join(found *foundSet, w *wanted, block uint32) error {
+func (j *joiner) join(found *ngram.Found, w *wanted, block uint32) error {
 	switch {
 	case len(w.grams) > 0:
 		return j.joinGrams(found, w, block)
@@ -426,112 +378,39 @@ func (j *joiner) join(found *foundSet, w *wanted, block uint32) error {
 		if err != nil {
 			return err
 		}
-		return atKey(k, j.joinValue(found, w, value))
+		if found.AddAll(value, w.first) != nil {
+			return unreadable(k)
+		}
+		return nil
 	}
 	for e, err := range scan(j.txn.Tx, j.txn.search.gramKey(block, w.text), false) {
 		if err != nil {
 			return err
 		}
-		if err := j.joinValue(found, w, e.Value); err != nil {
-			return atKey(e.Key, err)
-		}
-	}
-	return nil
-}
-
-// joinValue adds the customers in one gram's postings, at places from w.first on.
-func (j *joiner) joinValue(found *foundSet, w *wanted, value []byte) error {
-	for len(value) > 0 {
-		s, rest, err := cutSet(value)
-		if err != nil {
-			return err
-		}
-		if value = rest; s.place >= w.first {
-			found.join(s.set)
+		if found.AddAll(e.Value, w.first) != nil {
+			return unreadable(e.Key)
 		}
 	}
 	return nil
 }
 
 // joinGrams adds the customers that have all grams at their distances.
-func (j *joiner) joinGrams(found *foundSet, w *wanted, block uint32) error {
-	j.room = j.room[:0]
-	for i, g := range w.grams {
-		k := j.txn.search.gramKey(block, g.gram)
+func (j *joiner) joinGrams(found *ngram.Found, w *wanted, block uint32) error {
+	j.grams.Begin(w.first)
+	for _, g := range w.grams {
+		k := j.txn.search.gramKey(block, g.Gram)
 		value, _, err := j.txn.Get(k)
 		if err != nil || len(value) == 0 {
 			return err
 		}
-		j.before, j.after = j.after, j.before[:0]
-		place := 0 // in before
-		for len(value) > 0 {
-			s, rest, err := cutSet(value)
-			if err != nil {
-				return atKey(k, err)
-			}
-			value = rest
-			if s.place -= g.offset; s.place < w.first {
-				continue
-			}
-			if i > 0 {
-				for place < len(j.before) && j.before[place].place < s.place {
-					place++
-				}
-				if place == len(j.before) {
-					break
-				}
-				if j.before[place].place != s.place {
-					continue
-				}
-				s.set = j.both(j.before[place].set, s.set)
-			}
-			if len(s.set) > 0 {
-				j.after = append(j.after, s)
-			}
+		left, err := j.grams.Join(value, g.Offset)
+		if err != nil {
+			return unreadable(k)
 		}
-		if len(j.after) == 0 {
+		if !left {
 			return nil
 		}
 	}
-	for _, s := range j.after {
-		found.join(s.set)
-	}
+	j.grams.AddTo(found)
 	return nil
-}
-
-// both is the intersection of two sets. It may be a part of j.room, which the next call of joinGrams
-// overwrites.
-func (j *joiner) both(a, b gramSet) gramSet {
-	if a.isBitmap() && b.isBitmap() {
-		common := make(gramSet, gramBitmap)
-		for i := 0; i < gramBitmap; i += 8 {
-			binary.LittleEndian.PutUint64(common[i:], binary.LittleEndian.Uint64(a[i:])&binary.LittleEndian.Uint64(b[i:]))
-		}
-		return common
-	}
-	start := len(j.room)
-	switch {
-	case b.isBitmap():
-		a, b = b, a
-		fallthrough
-	case a.isBitmap():
-		for i := range len(b) / 2 {
-			if offset := b.offset(i) % gramBlock; a[offset/8]&(1<<(offset%8)) != 0 {
-				j.room = binary.LittleEndian.AppendUint16(j.room, offset)
-			}
-		}
-	default:
-		for len(a) > 0 && len(b) > 0 {
-			switch x, y := a.offset(0), b.offset(0); {
-			case x < y:
-				a = a[2:]
-			case x > y:
-				b = b[2:]
-			default:
-				j.room = binary.LittleEndian.AppendUint16(j.room, x)
-				a, b = a[2:], b[2:]
-			}
-		}
-	}
-	return j.room[start:len(j.room):len(j.room)]
 }

@@ -18,6 +18,7 @@ import (
 	"sello/internal/contact"
 	"sello/internal/disk"
 	"sello/internal/fold"
+	"sello/internal/ngram"
 )
 
 // naiveFold folds as fold does, but knows only the characters of the tests.
@@ -245,7 +246,7 @@ func TestSearchBlocks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	customers := uint64(sized(2, 1)*gramBlock + 700)
+	customers := uint64(sized(2, 1)*ngram.Block + 700)
 	var all []*customer
 	for number := uint64(1); number <= customers; number++ {
 		c := &customer{
@@ -258,7 +259,7 @@ func TestSearchBlocks(t *testing.T) {
 		ok(tx.Put(orgKey('l', 1).byte('c').u64(number), c.ID[:]))
 		ok(tx.customers.save(c))
 		all = append(all, c)
-		if number == 5000 || number == gramBlock+1 || number == customers-30 {
+		if number == 5000 || number == ngram.Block+1 || number == customers-30 {
 			ok(tx.search.indexUntil(number))
 		}
 	}
@@ -275,8 +276,8 @@ func TestSearchBlocks(t *testing.T) {
 		"a", "x", "na", "ana", "li", "rare bird", "re b", "banana", "nana.banana", "@b.mx", "b.mx", "77@", "o16384@b", "16385@b.m", "32767", "32768@",
 		"+5255", "(55) 1", "1-", "55 12", "somebody", "ana nunez", "noe banana", "anaana", "ananas", "nunezana", "zz", "@", "mx+", "anana",
 		"nunez noe", "nunez ana ana", "bird rare b.mx", "rare zz", "zz rare", "a b c", "a zz", "na an", "li a x", "noe 55 12", "55 12 noe", "bird 55 1 2",
-		"044 " + all[4].Phone[3:], "+52 1 " + all[customers-5].Phone[3:7] + " " + all[customers-5].Phone[7:], "mx 045" + all[gramBlock].Phone[3:],
-		"zz 045" + all[gramBlock].Phone[3:], "5 5", "5 5 5 5", "(5) - 5 -",
+		"044 " + all[4].Phone[3:], "+52 1 " + all[customers-5].Phone[3:7] + " " + all[customers-5].Phone[7:], "mx 045" + all[ngram.Block].Phone[3:],
+		"zz 045" + all[ngram.Block].Phone[3:], "5 5", "5 5 5 5", "(5) - 5 -",
 	} {
 		var want []uint64
 		words := strings.Fields(naiveFold(needle))

@@ -120,6 +120,7 @@
 //	internal/memory        how much memory a process may use
 //	internal/metrics       counters, in the text format of Prometheus
 //	internal/nearest       which known name somebody meant
+//	internal/ngram         the n-gram index of a search: its entries, and how they are joined
 //	internal/ordered       entries in order, and merging them
 //	internal/pack          short texts, compressed by a list of words
 //	internal/parallel      tasks on several goroutines
@@ -212,7 +213,7 @@
 //	                       stored answers until an erasure
 //	customers_lists.go     lists of customers, by status and in the order of enrolment
 //	customers_search.go    the search for customers by name, phone, e-mail or code
-//	customers_grams.go     the n-gram index of that search
+//	customers_grams.go     the index of that search, and how it is written
 //	stats.go               statistics by day and program
 //
 // # People of the panel: users_*.go

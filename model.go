@@ -188,7 +188,7 @@ var tables = [manyTables]struct {
 	tableRedemptionTimes:       {"G org 't' block", "times of redemptions", "fechas de canjes", scanned | byContent},                        // the first and the last in the block
 	tableExternalIDs:           {"x org hash(16) seq", "sale by externalId", "externalIds", scanned | byContent},                            // empty
 	tableIndexed:               {"g org", "size of the search index", "tamaño del índice de búsqueda", 0},                                   // how many customers are in it
-	tableSearch:                {"g org block gram", "search index", "índice de búsqueda", scanned | byContent},                             // where in the texts of the block's customers the gram occurs (customers_grams.go)
+	tableSearch:                {"g org block gram", "search index", "índice de búsqueda", scanned | byContent},                             // where in the texts of the block's customers the gram occurs (internal/ngram)
 	tableSalesByTime:           {"h org time seq", "sale by time", "ventas por fecha", dense | scanned | byContent},                         // its kind, 'p' or 'r', and its customer's number (4)
 	tableSlots:                 {"e org level slot", "slot of time", "tramos de tiempo", scanned | byContent},                               // how many purchases and returns were in it (sales_log.go)
 	tableSaleLog:               {"j org block", "log of sales", "registro de ventas", dense | scanned | byContent},                          // their customers and moments, in blocks (sales_log.go)

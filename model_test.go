@@ -16,6 +16,7 @@ import (
 	"unsafe"
 
 	"sello/internal/blockset"
+	"sello/internal/ngram"
 )
 
 // TestTables checks that no two tables have the same name or Spanish words, and that
@@ -260,7 +261,7 @@ func layoutText(t *testing.T) string {
 		}
 	}
 	s := usualSizes()
-	fmt.Fprintf(&b, "sizes {few:%+v merged:%d}, set %d, gram %d %d, log %d %d\n", s.inline, s.merged, blockset.Block, gramBlock, gramGroup, logBlock, logEntry)
+	fmt.Fprintf(&b, "sizes {few:%+v merged:%d}, set %d, gram %d %d, log %d %d\n", s.inline, s.merged, blockset.Block, ngram.Block, gramGroup, logBlock, logEntry)
 	for e, err := range sampleShop(t).Scan(nil, nil, false) {
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"sello/internal/blockset"
+	"sello/internal/ngram"
 )
 
 // One verification (verifyRun), its parts on several goroutines (verifier), and what each part
@@ -339,10 +340,10 @@ type storedMovement struct {
 
 // A gramSum adds up where grams occur.
 type gramSum struct {
-	list  []gramAt
-	at    []occurrence
+	list  []ngram.At
+	at    []ngram.Occurrence
 	value []byte
-	chars []gramAt // single characters
+	chars []ngram.At // single characters
 }
 
 // recordAt returns the record at seq, from the trail if it is there, else from the store.

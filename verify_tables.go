@@ -7,9 +7,9 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
-	"unicode/utf8"
 
 	"sello/internal/blockset"
+	"sello/internal/ngram"
 )
 
 // Tables compared as sums of hashes: of the entries that each has, and of the entries that records
@@ -212,25 +212,25 @@ func (v *verifier) searchIndex() error {
 	}
 	v.want[tableSearch].sum += v.hash(orgKey('g', v.txn.org), numberValue(v.inIndex))
 	for from := uint64(1); from <= v.inIndex; {
-		block := from / gramBlock
-		var list []gramAt
-		for ; from <= v.inIndex && from/gramBlock == block; from++ {
+		block := from / ngram.Block
+		var list []ngram.At
+		for ; from <= v.inIndex && from/ngram.Block == block; from++ {
 			c, err := v.txn.customers.at(from)
 			if err != nil {
 				return err
 			}
 			list = appendGrams(list, c.Number, c.searchTexts())
 		}
-		slices.SortFunc(list, compareGrams)
+		slices.SortFunc(list, ngram.Compare)
 		list = slices.Compact(list)
 		for len(list) > 0 {
-			g := list[0].gram
-			var at []occurrence
-			for ; len(list) > 0 && list[0].gram == g; list = list[1:] {
-				at = append(at, list[0].at)
+			g := list[0].Gram
+			var at []ngram.Occurrence
+			for ; len(list) > 0 && list[0].Gram == g; list = list[1:] {
+				at = append(at, list[0].At)
 			}
 			what := subject{kind: fmt.Sprintf("búsqueda %q", g)}
-			if err := v.has(tableSearch, v.txn.search.gramKey(uint32(block), g.String()), encodeOccurrences(nil, at), what); err != nil {
+			if err := v.has(tableSearch, v.txn.search.gramKey(uint32(block), g.String()), ngram.Encode(nil, at), what); err != nil {
 				return err
 			}
 		}
@@ -240,8 +240,8 @@ func (v *verifier) searchIndex() error {
 
 // hashGram returns the hash of one occurrence of a gram in a block. The secret is
 // the verification's own.
-func hashGram(secret [2]uint64, block uint64, g gramAt) uint64 {
-	hi, lo := bits.Mul64(uint64(g.gram)^secret[0], (block<<32|uint64(g.at))^secret[1])
+func hashGram(secret [2]uint64, block uint64, g ngram.At) uint64 {
+	hi, lo := bits.Mul64(uint64(g.Gram)^secret[0], (block<<32|uint64(g.At))^secret[1])
 	hi, lo = bits.Mul64(hi^secret[1], lo^secret[0])
 	return hi ^ lo
 }
@@ -256,11 +256,11 @@ func (v *verifier) expectGrams(c *customer) {
 	sum := &v.want[tableSearch].sum
 	chars := s.chars[:0] // a single character is at its text's place, so it counts once for each text
 	for _, g := range s.list {
-		if g.gram&(1<<42-1) != 0 {
-			*sum += hashGram(v.run.secret, c.Number/gramBlock, g)
+		if !g.Gram.IsSingle() {
+			*sum += hashGram(v.run.secret, c.Number/ngram.Block, g)
 		} else if !slices.Contains(chars, g) {
 			chars = append(chars, g)
-			*sum += hashGram(v.run.secret, c.Number/gramBlock, g)
+			*sum += hashGram(v.run.secret, c.Number/ngram.Block, g)
 		}
 	}
 	s.chars = chars
@@ -275,17 +275,17 @@ func (v *verifier) addIndexed(e Entry) bool {
 	if len(e.Key) < 9 {
 		return false
 	}
-	g, ok := gramIn(e.Key[9:])
+	g, ok := ngram.Parse(e.Key[9:])
 	if !ok {
 		return false
 	}
 	s, block := &v.grams, uint64(uint32In(e.Key[5:]))
-	at, err := appendOccurrences(s.at[:0], e.Value)
+	at, err := ngram.Decode(s.at[:0], e.Value)
 	if err != nil {
 		return false
 	}
 	s.at = at
-	if s.value = encodeOccurrences(s.value[:0], s.at); len(s.at) == 0 || !bytes.Equal(s.value, e.Value) {
+	if s.value = ngram.Encode(s.value[:0], s.at); len(s.at) == 0 || !bytes.Equal(s.value, e.Value) {
 		return false
 	}
 	sum := &v.have[tableSearch].sum
@@ -293,24 +293,9 @@ func (v *verifier) addIndexed(e Entry) bool {
 		if i > 0 && at <= s.at[i-1] {
 			return false
 		}
-		*sum += hashGram(v.run.secret, block, gramAt{g, at})
+		*sum += hashGram(v.run.secret, block, ngram.At{Gram: g, At: at})
 	}
 	return true
-}
-
-// gramIn reads a gram as String writes it.
-func gramIn(text []byte) (gram, bool) {
-	var runes [3]rune
-	n := 0
-	for rest := text; len(rest) > 0; n++ {
-		r, size := utf8.DecodeRune(rest)
-		if n == len(runes) || r == 0 {
-			return 0, false
-		}
-		runes[n], rest = r, rest[size:]
-	}
-	g := newGram(runes[0], runes[1], runes[2])
-	return g, n > 0 && string(g.appendTo(nil)) == string(text)
 }
 
 // A customer is checked together with its stubs (merges.go): a sale of one of them may
