@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sello/internal/completion"
 )
 
 // TestCompletion completes in bash what people type.
@@ -68,15 +70,15 @@ func TestCompletion(t *testing.T) {
 func TestCompletionWhole(t *testing.T) {
 	t.Parallel()
 	s := newTill(t)
-	for _, shell := range completionShells {
+	for _, shell := range completion.Shells {
 		text := s.ok("completion " + shell)
-		for _, c := range completions(commands()) {
-			if words := strings.Fields(c.name); len(words) > 0 && !strings.Contains(text, words[len(words)-1]) {
-				t.Errorf("%s: nothing about %s", shell, c.name)
+		for _, c := range completions(commands()).Commands {
+			if words := strings.Fields(c.Name); len(words) > 0 && !strings.Contains(text, words[len(words)-1]) {
+				t.Errorf("%s: nothing about %s", shell, c.Name)
 			}
-			for _, f := range c.flags {
+			for _, f := range c.Flags {
 				if !strings.Contains(text, f.Name) {
-					t.Errorf("%s: nothing about -%s of %s", shell, f.Name, c.name)
+					t.Errorf("%s: nothing about -%s of %s", shell, f.Name, c.Name)
 				}
 			}
 		}
@@ -95,7 +97,7 @@ func TestCompletionWhole(t *testing.T) {
 	if code, _, errs := s.run("completion csh"); code != 2 || !strings.Contains(errs, `no hay para "csh": bash, zsh, fish`) {
 		t.Errorf("exit %d, %s", code, errs)
 	}
-	if !slices.ContainsFunc(completions(commands()), func(c completed) bool { return c.name == "key" && len(c.flags) == 0 && len(c.next) == 5 }) {
+	if !slices.ContainsFunc(completions(commands()).Commands, func(c *completion.Command) bool { return c.Name == "key" && len(c.Flags) == 0 && len(c.Next) == 5 }) {
 		t.Error("sello key is followed by five words")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"sello/internal/completion"
 	"sello/internal/disk"
 	"sello/internal/memory"
 	"sello/internal/sheet"
@@ -452,4 +454,37 @@ func (r *clockReport) syncText() string {
 		return "sincronizado"
 	}
 	return "sin sincronizar"
+}
+
+// completions is what shells complete of a table of commands.
+func completions(table []command) *completion.Program {
+	p := &completion.Program{Name: "sello", Lists: []string{"lista"}, Paths: []string{"archivo", "directorio"}, File: "archivo", Value: "valor"}
+	for _, cmd := range table {
+		c := &invocation{set: flag.NewFlagSet(cmd.name, flag.ContinueOnError)}
+		c.dbFlag()
+		cmd.flags(c)
+		e := p.Add(cmd.name, cmd.about)
+		e.Files, e.Choices = strings.HasPrefix(cmd.args, "ARCHIVO"), c.choices
+		c.set.VisitAll(func(f *flag.Flag) { e.Flags = append(e.Flags, f) })
+		for argument := range strings.FieldsSeq(cmd.args) {
+			if choices := strings.Split(argument, "|"); len(choices) > 1 {
+				e.Next = choices
+			}
+		}
+	}
+	return p
+}
+
+func completionFlags(c *invocation) {
+	c.more = `bash: sello completion bash > /etc/bash_completion.d/sello
+zsh:  sello completion zsh > un directorio de $fpath, con el nombre _sello,
+      o source <(sello completion zsh) en ~/.zshrc
+fish: sello completion fish > ~/.config/fish/completions/sello.fish`
+}
+
+func runCompletion(_ context.Context, c *invocation) error {
+	if !completions(c.table).Write(c.stdout, c.args[0]) {
+		return usageErrorf("no hay para %q: %s", c.args[0], strings.Join(completion.Shells, ", "))
+	}
+	return nil
 }

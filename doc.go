@@ -105,6 +105,7 @@
 //	internal/blockset      sets of numbers, in blocks of bits
 //	internal/cert          a certificate that is renewed in its files
 //	internal/chart         pictures of figures, and colours that can be read on each other
+//	internal/completion    what shells complete: scripts for bash, zsh and fish
 //	internal/contact       e-mail addresses and phone numbers
 //	internal/disk          the journaled bbolt file; its doc.go says how a write is stored,
 //	                       when the journal's checkpoint comes, and what is done behind bbolt's
@@ -426,12 +427,11 @@
 //
 //	command.go             a command line and its flags; how far a long command has come
 //	command_open.go        how a command opens the file, or reaches its server
-//	command_short.go       the short commands: apply, audit, backup, clock, migrate, verify,
-//	                       version
+//	command_short.go       the short commands: apply, audit, backup, clock, completion, migrate,
+//	                       verify, version
 //	command_access.go      the commands for API keys, webhooks and users
 //	command_files.go       the commands that make a file anew, put a copy in its place, or move
 //	                       everything to a database
-//	command_completion.go  what shells complete
 //
 // # Files that are imported: sheet_*.go
 //

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"text/tabwriter"
+
+	"sello/internal/completion"
 )
 
 // The table of commands, how a command line finds its command, and the help.
@@ -75,7 +77,7 @@ func commands() []command {
 		{"migrate", "", "convierte un archivo de un esquema anterior; serve y demo lo hacen solos", runMigrate, migrateFlags},
 		{"clock", "", "dice qué hora es, cuál fue la última escrita y si el reloj es fiable", runClock, jsonFlag},
 		{"clock accept", "", "da por bueno el reloj de la máquina, aunque contradiga lo ya escrito", runClockAccept, jsonFlag},
-		{"completion", strings.Join(completionShells, "|"), "escribe lo que el shell completa", runCompletion, completionFlags},
+		{"completion", strings.Join(completion.Shells, "|"), "escribe lo que el shell completa", runCompletion, completionFlags},
 		{"version", "", "muestra la versión", runVersion, jsonFlag},
 	}
 }
