@@ -12,15 +12,14 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"sello/internal/disk"
 	"sello/internal/nearest"
+	"sello/internal/progress"
 	"sello/internal/sheet"
 	"sello/internal/wallclock"
 )
@@ -349,17 +348,6 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// timeText says how long something takes, with the precision that somebody who waits needs.
-func timeText(d time.Duration) string {
-	switch {
-	case d <= 99*time.Second:
-		return fmt.Sprintf("%d s", (d+time.Second-1)/time.Second)
-	case d <= 99*time.Minute:
-		return fmt.Sprintf("%d min", (d+time.Minute/2)/time.Minute)
-	}
-	return fmt.Sprintf("%d h", (d+time.Hour/2)/time.Hour)
-}
-
 func splitList(s string) []string {
 	var list []string
 	for part := range strings.SplitSeq(s, ",") {
@@ -400,92 +388,16 @@ func sampleFlag(c *invocation) {
 	c.set.BoolVar(&c.sample, "sample", false, "escribe un archivo de ejemplo, para empezar; no lleva ARCHIVO")
 }
 
-// How far a long command has come, in one line of a terminal.
-
-// progressPause is how long a line stands before the next one takes its place.
-const progressPause = 250 * time.Millisecond
-
-// A progressLine shows how far something has come, where standard error is a terminal.
-type progressLine struct {
-	out     io.Writer // nil: show nothing
-	what    string    // is being done
-	started time.Time
-	width   int // of what stands there, in characters
-}
-
-func (c *invocation) progress(what string) *progressLine {
-	p := &progressLine{what: what, started: time.Now()}
-	if isTerminal(c.stderr) {
-		p.out = c.stderr
-	}
-	return p
-}
-
-// isTerminal reports whether w is a terminal.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+// progress shows how far a long command has come, where standard error is a terminal.
+func (c *invocation) progress(what string) *progress.Line {
+	return progress.New(c.stderr, what, "faltan")
 }
 
 // telling runs fn with a context in which the operations of this process say how far they have
 // come, and shows that.
 func (c *invocation) telling(ctx context.Context, what string, fn func(context.Context) error) error {
 	var done disk.Progress
-	return c.progress(what).during(done.Done, func() error { return fn(disk.WithProgress(ctx, &done)) })
-}
-
-// during runs fn, and meanwhile shows how much of it is done, of 1. In the end the line is
-// empty again.
-func (p *progressLine) during(done func() float64, fn func() error) error {
-	if p.out == nil {
-		return fn()
-	}
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(progressPause)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				p.show(p.text(done(), time.Since(p.started)))
-			case <-stop:
-				p.show("")
-				return
-			}
-		}
-	}()
-	defer func() { // also if fn panics
-		close(stop)
-		<-stopped
-	}()
-	return fn()
-}
-
-// text says how much is done and, after the first seconds, how long the rest takes if it goes on as
-// before. While nothing is known to be done, as of work in a server, it says how long that has taken.
-func (p *progressLine) text(done float64, took time.Duration) string {
-	if done == 0 {
-		return p.what + ": " + timeText(took)
-	}
-	text := fmt.Sprintf("%s: %.0f %%", p.what, 100*done)
-	if took < 2*time.Second || done < 0.005 || done >= 1 {
-		return text
-	}
-	return text + ", faltan " + timeText(time.Duration(float64(took)*(1-done)/done))
-}
-
-// show puts a text in the place of the one before.
-func (p *progressLine) show(text string) {
-	width := utf8.RuneCountInString(text)
-	fmt.Fprintf(p.out, "\r%s%s", text, strings.Repeat(" ", max(0, p.width-width)))
-	if p.width = width; text == "" {
-		fmt.Fprint(p.out, "\r")
-	}
+	return c.progress(what).During(done.Done, func() error { return fn(disk.WithProgress(ctx, &done)) })
 }
 
 // panelFlags are the flags of serve and demo about the panel.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"sello/internal/progress"
 )
 
 // The commands for API keys, webhooks and users of the panel.
@@ -330,7 +332,7 @@ func inTime(d time.Duration) string {
 	if d <= 0 {
 		return "ahora"
 	}
-	return "en " + timeText(d)
+	return "en " + progress.Time(d)
 }
 
 func runWebhookSecret(ctx context.Context, c *invocation) error {

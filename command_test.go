@@ -8,62 +8,18 @@ import (
 	"io"
 	"net"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"sello/internal/disk"
 )
 
-// TestProgressText: the time left is told once it is known.
-func TestProgressText(t *testing.T) {
-	p := &progressLine{what: "importando"}
-	for _, test := range []struct {
-		done float64
-		took time.Duration
-		want string
-	}{
-		{0, 7 * time.Second, "importando: 7 s"},
-		{0.5, time.Second, "importando: 50 %"},
-		{0.5, 10 * time.Second, "importando: 50 %, faltan 10 s"},
-		{0.25, 2 * time.Minute, "importando: 25 %, faltan 6 min"},
-		{0.001, time.Hour, "importando: 0 %"},
-		{0.01, 5 * time.Minute, "importando: 1 %, faltan 8 h"},
-		{1, time.Minute, "importando: 100 %"},
-	} {
-		if got := p.text(test.done, test.took); got != test.want {
-			t.Errorf("%v after %s: %q, want %q", test.done, test.took, got, test.want)
-		}
-	}
-}
-
-// TestProgressLine: the line is made anew in its place and is empty in the end, whatever
-// becomes of the work. Where there is no terminal nothing is written.
+// TestProgressLine: where there is no terminal nothing is written of how far a command has come.
 func TestProgressLine(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	p := &progressLine{out: &out, what: "x", started: time.Now()}
-	failed, asked := errors.New("x"), make(chan struct{}, 100)
-	done := func() float64 {
-		asked <- struct{}{}
-		return 0.5
-	}
-	err := p.during(done, func() error {
-		<-asked
-		<-asked
-		return failed
-	})
-	if err != failed || !regexp.MustCompile(`^(\rx: 50 %){2,}\r {7}\r$`).MatchString(out.String()) {
-		t.Errorf("%v, %q", err, &out)
-	}
 	s := newTill(t)
 	s.ok("apply -", string(demoDocument)) // which fails if there is anything on standard error
 	s.ok("import customers " + s.file("c.csv", "email,phoneNumber\nana@example.com,\n"))
-	quiet := (&invocation{environment: environment{stderr: &out}}).progress("x")
-	if err := quiet.during(func() float64 { panic("asked") }, func() error { return failed }); err != failed || quiet.out != nil {
-		t.Error(err)
-	}
 }
 
 // TestProgressOfOperations: each long operation says how far it has come, and comes to its end.

@@ -78,7 +78,7 @@ func runDemo(ctx context.Context, c *invocation) error {
 	return c.serve(ctx, c.checkDemo, func(s *service) error {
 		var madeUp disk.Progress
 		d := &demo{engine: s.api.engine, admin: &admin{engine: s.api.engine}, tell: madeUp.Set}
-		err := c.progress("inventando un año de ventas").during(madeUp.Done, func() error { return d.prepare(ctx) })
+		err := c.progress("inventando un año de ventas").During(madeUp.Done, func() error { return d.prepare(ctx) })
 		if err != nil {
 			return err
 		}

@@ -127,6 +127,7 @@
 //	internal/parallel      tasks on several goroutines
 //	internal/password      hashes of passwords, and which ones are guessed first
 //	internal/processtest   for tests that start processes
+//	internal/progress      how far something long has come, in one line of a terminal
 //	internal/qr            QR codes as SVG
 //	internal/reference     a page from an OpenAPI document
 //	internal/ring          the last entries of each of many
@@ -425,7 +426,7 @@
 //
 // # The command line: command_*.go
 //
-//	command.go             a command line and its flags; how far a long command has come
+//	command.go             a command line and its flags
 //	command_open.go        how a command opens the file, or reaches its server
 //	command_short.go       the short commands: apply, audit, backup, clock, completion, migrate,
 //	                       verify, version

@@ -213,14 +213,14 @@ const givesUp = 3 * 24 * 60 * 60 * 1000
 // longestWait is how far ahead the next attempt can be.
 const longestWait = 24 * time.Hour
 
-// A progress is what became of the events that a webhook was to get.
-type progress struct {
+// A delivered says what became of the events that a webhook was to get.
+type delivered struct {
 	upto    uint64 // the last one that the receiver took, or did not ask for
 	outcome *webhook.Outcome
 }
 
 // after returns the state after what was sent at a moment.
-func (s *webhookState) after(d progress, now instant) webhookState {
+func (s *webhookState) after(d delivered, now instant) webhookState {
 	next := *s
 	if d.upto > s.Sent {
 		next.Sent = d.upto

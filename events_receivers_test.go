@@ -66,7 +66,7 @@ func TestWebhookState(t *testing.T) {
 	first := now
 	var waits []time.Duration
 	for s.Paused == 0 {
-		s = s.after(progress{5, fails}, now)
+		s = s.after(delivered{5, fails}, now)
 		if s.Sent != 5 || s.Failing != first || s.Why != "HTTP 500" {
 			t.Fatalf("%+v", s)
 		}
@@ -78,15 +78,15 @@ func TestWebhookState(t *testing.T) {
 	if !slices.IsSorted(waits) || waits[0] != 5*time.Second || now-first < givesUp || s.Paused-first > givesUp+4*60*60*1000 {
 		t.Errorf("paused after %v, waits %v", (s.Paused - first), waits)
 	}
-	after := s.after(progress{7, nil}, now)
+	after := s.after(delivered{7, nil}, now)
 	same(t, "after a success", after, webhookState{Sent: 7})
-	if gone := (&webhookState{}).after(progress{0, &webhook.Outcome{Status: 410, Err: errors.New("gone")}}, 7); gone.Paused != 7 {
+	if gone := (&webhookState{}).after(delivered{0, &webhook.Outcome{Status: 410, Err: errors.New("gone")}}, 7); gone.Paused != 7 {
 		t.Errorf("410: %+v", gone)
 	}
-	if busy := (&webhookState{}).after(progress{0, &webhook.Outcome{Status: 503, Err: errors.New("busy"), After: time.Hour}}, 7); busy.Next != instant(7).add(time.Hour) {
+	if busy := (&webhookState{}).after(delivered{0, &webhook.Outcome{Status: 503, Err: errors.New("busy"), After: time.Hour}}, 7); busy.Next != instant(7).add(time.Hour) {
 		t.Errorf("Retry-After: %+v", busy)
 	}
-	part := (&webhookState{Sent: 1, Failing: 1, Failed: 9}).after(progress{3, fails}, 50)
+	part := (&webhookState{Sent: 1, Failing: 1, Failed: 9}).after(delivered{3, fails}, 50)
 	if part.Sent != 3 || part.Failing != 50 || part.Failed != 1 {
 		t.Errorf("one went through, the next one did not: %+v", part)
 	}
@@ -447,7 +447,7 @@ func TestWebhookTakenOut(t *testing.T) {
 	s.apply(setup{also: withWebhooks}.document())
 	secret()
 	want := state()
-	s.ok(d.store(s.Context(), h, &r, progress{upto: r.upto}))
+	s.ok(d.store(s.Context(), h, &r, delivered{upto: r.upto}))
 	same(t, "the state", state(), want)
 }
 

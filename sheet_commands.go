@@ -93,7 +93,7 @@ func (c *invocation) importOpened(ctx context.Context, known *fileHeadings, file
 			if err != nil {
 				return err
 			}
-			return line.during(func() float64 { return float64(im.sent.Load()) / float64(max(size, 1)) }, func() error { return im.run(file) })
+			return line.During(func() float64 { return float64(im.sent.Load()) / float64(max(size, 1)) }, func() error { return im.run(file) })
 		})
 		if err != nil {
 			return err

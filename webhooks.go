@@ -362,14 +362,14 @@ func (d *deliverer) round(ctx context.Context, h hookOf, turn *lease) (time.Dura
 	if r.lost > 0 {
 		d.log.Warn("webhook lost events", "organization", r.slug, "webhook", h.hook, "events", r.lost)
 	}
-	var done progress
+	var done delivered
 	turn.during(ctx, func(ctx context.Context) { done = d.send(ctx, h, &r, turn) })
 	return 0, d.store(ctx, h, &r, done)
 }
 
 // send sends the events of a round in order, until one fails, the round has taken long or turn is
 // lost.
-func (d *deliverer) send(ctx context.Context, h hookOf, r *hookRound, turn *lease) progress {
+func (d *deliverer) send(ctx context.Context, h hookOf, r *hookRound, turn *lease) delivered {
 	room := d.turn
 	if r.state.Failing != 0 {
 		room = d.again
@@ -378,33 +378,33 @@ func (d *deliverer) send(ctx context.Context, h hookOf, r *hookRound, turn *leas
 	case room <- struct{}{}:
 		defer func() { <-room }()
 	case <-ctx.Done():
-		return progress{upto: r.state.Sent}
+		return delivered{upto: r.state.Sent}
 	}
 	began := time.Now()
 	upto := r.state.Sent
 	for _, e := range r.list {
 		if time.Since(began) > roundTime || !turn.held(ctx) {
-			return progress{upto: upto}
+			return delivered{upto: upto}
 		}
 		now := instantOf(d.engine.now())
 		m := &webhook.Message{URL: r.url, ID: e.id, Secrets: r.state.secretsAt(now), Body: e.body}
 		o := d.attempt(ctx, h, m, delivery{At: now, Type: eventKinds[e.kind].name, Seq: e.seq})
 		if !o.OK() {
 			if ctx.Err() != nil { // it is not the receiver's fault; it may have got the event
-				return progress{upto: upto}
+				return delivered{upto: upto}
 			}
 			d.refused.Add(1)
-			return progress{upto, &o}
+			return delivered{upto, &o}
 		}
 		d.delivered.Add(1)
 		upto = e.seq
 	}
-	return progress{upto: r.upto}
+	return delivered{upto: r.upto}
 }
 
 // store stores how far a webhook has come, unless the operator or another server has done
 // something meanwhile.
-func (d *deliverer) store(ctx context.Context, h hookOf, r *hookRound, done progress) error {
+func (d *deliverer) store(ctx context.Context, h hookOf, r *hookRound, done delivered) error {
 	now := instantOf(d.engine.now())
 	next := r.state.after(done, now)
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)

@@ -328,7 +328,7 @@ func TestWebhookLeaseLost(t *testing.T) {
 		}
 		same(t, "what came", r.sequences("crm.example.com"), want)
 		after := state()
-		for _, done := range []progress{{upto: want[1]}, {want[0], &webhook.Outcome{Status: 500, Err: errors.New("late")}}, {upto: want[4] + 3}} {
+		for _, done := range []delivered{{upto: want[1]}, {want[0], &webhook.Outcome{Status: 500, Err: errors.New("late")}}, {upto: want[4] + 3}} {
 			shops[0].ok(hooks[0].store(ctx, h, &late, done))
 			same(t, "after a late server", state(), after)
 		}
