@@ -46,9 +46,9 @@ func TestCLDR(t *testing.T) {
 	}
 }
 
-// TestRead: what people write for an amount, and which of it can be read in two ways.
+// TestReadAmount: what people write for an amount, and which of it can be read in two ways.
 // Panel check 32.
-func TestRead(t *testing.T) {
+func TestReadAmount(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		reason, country, text string
