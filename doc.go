@@ -89,16 +89,16 @@
 //
 // The product is one flat package, and its listing is the plan of the house. Each section below
 // is a room; its title ends in the names of its files. No name is in two rooms, so the beginning
-// of a file's name says where it stands. A room uses package-level names and methods of itself
-// and of the rooms above it. The domain reaches from "Transactions" to "Operations across rooms":
-// there, the files of one room may also use each other's names; elsewhere a file uses files that
-// stand above it. testdata/house.txt lists what does not keep to that yet. Tests are exempt.
-// Files that differ by build tag count as one, under the name without that ending. TestHouse
-// holds the code to all of it.
+// of a file's name says where it stands. A file uses package-level names and methods of files
+// that stand above it in the list; in the domain, from "Transactions" to "Operations across
+// rooms", also of all files of its own room. testdata/house.txt lists what does not keep to that
+// yet. Tests are exempt. Files that differ by build tag count as one, under the name without
+// that ending. TestHouse holds the code to all of it.
 //
-// Most rooms of the domain have a field in txn, which has their methods and what a transaction
-// keeps for them (rooms.go). The customers have three: t.customers, t.merges, which finds the
-// customer that has the records of a merged one, and t.seals, the keys of stored answers.
+// Most rooms of the domain are a field of txn, as t.points and t.sales: its type has the room's
+// methods, and what the room keeps during one transaction (rooms.go). The customers have three:
+// t.customers; t.merges, which finds the customer that has the records of a merged one; and
+// t.seals, the keys of stored answers.
 //
 // The libraries know nothing of sello:
 //
@@ -223,7 +223,8 @@
 //	users.go               who uses the panel, and in which organizations
 //	users_invitations.go   invitations, and links to a new password
 //	users_passwords.go     passwords, the till's PINs, and how often they may be tried
-//	users_factors.go       second factors: codes of an authenticator, and recovery codes
+//	users_factors.go       second factors: how they are set up, and how a code is checked, of an
+//	                       authenticator or for recovery
 //	users_sessions.go      sessions: the browsers that people have logged in with
 //	users_logins.go        logging in: password, second factor, known devices
 //
@@ -234,8 +235,8 @@
 //
 // # Points: points_*.go
 //
-//	points.go              credits, debits and expiry: the heart; stamps are points of a
-//	                       program of their own
+//	points.go              credits, debits and expiry: the heart; stamps are points too, of a
+//	                       program of stamps
 //	points_accounts.go     a customer's balance in one program; points that lapse without
 //	                       activity
 //	points_lots.go         lots: what is left of each credit, the soonest to expire first
@@ -306,7 +307,8 @@
 //
 // # Words: words_*.go
 //
-//	words_errors.go        errors of the system, the store and the command line, in Spanish
+//	words_operator.go      Spanish texts of errors that are not the API's: of the system, the
+//	                       store and the command line
 //	words_format.go        numbers, money and moments as people write and type them; reads the
 //	                       texts of the panel (panel/*.txt)
 //	words_rules.go         rules, segments and programs as sentences
@@ -386,8 +388,9 @@
 //	panel_request.go       one request of the panel; which places a member may open
 //	panel_render.go        how a page is made from its template
 //	panel_forms.go         how a form becomes a request of the API
-//	panel.go               the steps of a request of the panel; forms kept over a log-in; what
-//	                       needs the password once more
+//	panel.go               the steps of a request of the panel; a form that comes after its session
+//	                       ended is kept until its sender has logged in; what needs the password
+//	                       once more
 //	panel_shared.go        what pages share: choices, new customers, why a purchase earned what
 //	                       it did
 //	panel_undo.go          who may undo a sale or a redemption, and whom a cashier asks to
@@ -419,7 +422,7 @@
 //	pages_figures.go       statistics as tiles, pictures and tables
 //	pages_work.go          what people and API keys did, added up
 //	pages_home.go          the home page, and the page of statistics
-//	pages_audit.go         the audit log; what a form kept over a log-in contains
+//	pages_audit.go         the audit log; what a form kept over a log-in would do
 //	pages_activity.go      unusual activity, and what one person or key did beside the others
 //	pages_operator.go      the operator's pages
 //	pages.go               every page and form, and its place in the menu

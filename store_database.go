@@ -49,7 +49,7 @@ type storeParts interface {
 // errNoPostgres is openPostgres's in a binary without the backend.
 var errNoPostgres = errors.New("built without PostgreSQL")
 
-// What can be wrong with a database that a command is to open. words_errors.go has them in Spanish.
+// What can be wrong with a database that a command is to open. words_operator.go has them in Spanish.
 var (
 	errDatabaseAddress   = errors.New("database: not an address of PostgreSQL")
 	errDatabaseSilent    = errors.New("database: no server answers there")
