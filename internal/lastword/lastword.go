@@ -67,7 +67,7 @@ func Write(c net.Conn, answer []byte, until time.Time, most int64) error {
 	if _, err := c.Write(answer); err != nil {
 		return err
 	}
-	closeWrite(c)
+	CloseWrite(c)
 	c.SetReadDeadline(until)
 	io.CopyN(io.Discard, c, most)
 	return nil
@@ -85,10 +85,10 @@ func Response(status int, h http.Header, body []byte, now time.Time) []byte {
 }
 
 // CloseWrite is the method of a TCP connection that net/http looks for.
-func (c *refusingConn) CloseWrite() error { return closeWrite(c.Conn) }
+func (c *refusingConn) CloseWrite() error { return CloseWrite(c.Conn) }
 
-// closeWrite tells the other side that nothing more comes.
-func closeWrite(c net.Conn) error {
+// CloseWrite tells the other side that nothing more comes, where the connection can.
+func CloseWrite(c net.Conn) error {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}

@@ -12,6 +12,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"sello/internal/lastword"
 )
 
 // New returns a listener for an http.Server, whose requests' contexts then do not end when the
@@ -92,13 +94,8 @@ func (c *conn) SetDeadline(t time.Time) error {
 	return nil
 }
 
-// CloseWrite closes a TCP connection for writing. net/http looks for this method.
-func (c *conn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return nil
-}
+// CloseWrite is the method of a TCP connection that net/http looks for.
+func (c *conn) CloseWrite() error { return lastword.CloseWrite(c.Conn) }
 
 // A deadline is the one that net/http wants, and the one that is set.
 type deadline struct{ want, have time.Time }
