@@ -14,6 +14,7 @@ import (
 
 	"sello/internal/handover"
 	"sello/internal/host"
+	"sello/internal/parallel"
 	"sello/internal/rotation"
 )
 
@@ -261,7 +262,7 @@ func (d *diskSpace) watch(ctx context.Context, dir string, log *slog.Logger) {
 		}
 	}
 	look()
-	every(ctx, spaceInterval, look)
+	parallel.Every(ctx, spaceInterval, look)
 }
 
 // leastFree returns how much room has to be left on a disk for it not to be scarce.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -13,21 +12,7 @@ import (
 )
 
 // Moments in milliseconds, and ids. A transaction takes both from its mint, so that it writes the
-// same when it runs again. First, what is done at intervals.
-
-// every calls do after each interval, until ctx ends.
-func every(ctx context.Context, interval time.Duration, do func()) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			do()
-		}
-	}
-}
+// same when it runs again.
 
 // An instant is a moment as sello keeps it: milliseconds since 1970 in UTC.
 // The zero instant stands for "none" where a moment may be absent.

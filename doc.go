@@ -124,7 +124,7 @@
 //	internal/ngram         the n-gram index of a search: its entries, and how they are joined
 //	internal/ordered       entries in order, and merging them
 //	internal/pack          short texts, compressed by a list of words
-//	internal/parallel      tasks on several goroutines
+//	internal/parallel      tasks on several goroutines, and at intervals
 //	internal/password      hashes of passwords, and which ones are guessed first
 //	internal/processtest   for tests that start processes
 //	internal/progress      how far something long has come, in one line of a terminal
@@ -164,7 +164,7 @@
 // # The vocabulary: decimal.go, clock.go, calendar.go, errors.go
 //
 //	decimal.go             exact amounts of points and money, and how they are rounded
-//	clock.go               moments and ids; what is done at intervals
+//	clock.go               moments and ids
 //	calendar.go            days in a time zone; moments as clients write them
 //	errors.go              every error a client can get: its code, status and Spanish text; the
 //	                       panel's words are in panel/errors.txt

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"sello/internal/parallel"
 )
 
 // What the requests of one process share: settings that are kept decoded, waiters for events, and
@@ -456,7 +458,7 @@ func (l *lease) show() (hide func(context.Context)) {
 	ended.Go(func() {
 		take := func() { l.held(context.Background()) } // one that was cut short could not be given back
 		take()
-		every(ctx, leaseRenewal, take)
+		parallel.Every(ctx, leaseRenewal, take)
 	})
 	return func(last context.Context) {
 		stop()
@@ -474,7 +476,7 @@ func (l *lease) during(ctx context.Context, work func(context.Context)) {
 	ctx, lose := context.WithCancel(ctx)
 	var renewal sync.WaitGroup
 	renewal.Go(func() {
-		every(ctx, leaseRenewal, func() {
+		parallel.Every(ctx, leaseRenewal, func() {
 			if !l.held(ctx) {
 				lose()
 			}

@@ -24,6 +24,7 @@ import (
 	"sello/internal/localcall"
 	"sello/internal/logline"
 	"sello/internal/memory"
+	"sello/internal/parallel"
 	"sello/internal/systemd"
 	"sello/internal/unwatched"
 )
@@ -457,7 +458,7 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 		s.background.Go(func() { s.space.watch(background, filepath.Dir(c.db), s.log) })
 	}
 	if database, ok := s.store.(wholeStore); ok { // after a failover it is another one
-		s.background.Go(func() { every(background, time.Minute, func() { database.tell(background, s.log) }) })
+		s.background.Go(func() { parallel.Every(background, time.Minute, func() { database.tell(background, s.log) }) })
 	}
 	s.background.Go(func() { s.supervisor.Live(background, s.api.storeAnswers) })
 	if s.pair != nil {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"sello/internal/parallel"
 )
 
 // A Pair is a certificate and its key in PEM files. They are read anew when either changes: a
@@ -143,14 +145,5 @@ func (p *Pair) warn(now time.Time) {
 
 // Watch looks at the files until ctx ends.
 func (p *Pair) Watch(ctx context.Context) {
-	tick := time.NewTicker(lookPause)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			p.Look(time.Now())
-		}
-	}
+	parallel.Every(ctx, lookPause, func() { p.Look(time.Now()) })
 }

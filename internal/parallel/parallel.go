@@ -1,10 +1,12 @@
-// Package parallel shares tasks out among goroutines.
+// Package parallel shares tasks out among goroutines, and repeats them at intervals.
 package parallel
 
 import (
+	"context"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Do calls fn for each task from 0 to n-1, on up to workers goroutines, the caller's
@@ -56,4 +58,18 @@ func Do(workers, n int, fn func(worker, task int) error) error {
 		}
 	}
 	return nil
+}
+
+// Every calls do after each interval, until ctx ends.
+func Every(ctx context.Context, interval time.Duration, do func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			do()
+		}
+	}
 }

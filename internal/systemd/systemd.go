@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sello/internal/parallel"
 )
 
 // A Notifier speaks to the supervisor. A nil one says nothing.
@@ -55,18 +57,13 @@ func (n *Notifier) Live(ctx context.Context, healthy func(context.Context, time.
 	if n == nil || n.every == 0 {
 		return
 	}
-	tick := time.NewTicker(n.every)
-	defer tick.Stop()
-	for {
+	say := func() {
 		if healthy(ctx, n.every) {
 			n.Say("WATCHDOG=1")
 		} else if ctx.Err() == nil {
 			n.log.Error("no sign of life given to the supervisor: the store does not answer")
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
 	}
+	say()
+	parallel.Every(ctx, n.every, say)
 }
