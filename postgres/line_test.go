@@ -1,17 +1,19 @@
 package postgres
 
 import (
+	"slices"
 	"sync"
 	"testing"
 
 	"sello/postgres/pgtest"
 )
 
-// TestLine: three servers who commit in one part without a pause take turns. None has many in a row
-// while the others wait.
+// TestLine: three servers who commit in one part without a pause take turns, so they have done about
+// as much when the first has done all. Without the line the last mostly has a fourth to two thirds. How many one
+// has in a row is not asked: where the machine holds a server up, the others rightly go on.
 func TestLine(t *testing.T) {
 	t.Parallel()
-	const servers, each, most = 3, 200, 10
+	const servers, each, least = 3, 200, 150
 	dsn := pgtest.DSN(t)
 	var mu sync.Mutex
 	var order []int // which server has committed
@@ -47,22 +49,15 @@ func TestLine(t *testing.T) {
 	}
 	close(begin)
 	wg.Wait()
-	longest, row := 0, 0
-	done := [servers]int{}
-	for i, server := range order {
-		if i == 0 || order[i-1] != server {
-			row = 0
-		}
-		row++
-		longest = max(longest, row)
+	var done [servers]int
+	for _, server := range order {
 		if done[server]++; done[server] == each { // the others may wait no more
 			break
 		}
 	}
-	if longest > most {
-		t.Errorf("one has committed %d times in a row", longest)
+	if slices.Min(done[:]) < least {
+		t.Errorf("when the first has committed %d times, they have %v; each should have %d", each, done, least)
 	}
-	t.Logf("%d in a row, then %v", longest, done)
 }
 
 // TestLineLeft: one who is alone stands in line no more.
