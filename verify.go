@@ -251,34 +251,15 @@ func (r *verifyRun) sharedTables(all *findings) error {
 
 // follows checks what follows from the findings on all records.
 func (v *verifier) follows() error {
-	if err := v.ruleBudgets(); err != nil {
-		return err
+	for _, check := range []func(*verifier) error{
+		(*verifier).ruleBudgets, (*verifier).rewards, (*verifier).statistics, (*verifier).sets, (*verifier).statuses,
+		(*verifier).birthdayTurn, (*verifier).handout, (*verifier).undoRequests, (*verifier).strayParts, (*verifier).apiKeys,
+	} {
+		if err := check(v); err != nil {
+			return err
+		}
 	}
-	if err := v.rewards(); err != nil {
-		return err
-	}
-	if err := v.statistics(); err != nil {
-		return err
-	}
-	if err := v.sets(); err != nil {
-		return err
-	}
-	if err := v.statuses(); err != nil {
-		return err
-	}
-	if err := v.birthdayTurn(); err != nil {
-		return err
-	}
-	if err := v.handout(); err != nil {
-		return err
-	}
-	if err := v.undoRequests(); err != nil {
-		return err
-	}
-	if err := v.strayParts(); err != nil {
-		return err
-	}
-	return v.apiKeys()
+	return nil
 }
 
 // sets checks the sets whose blocks are looked up one by one.
@@ -340,14 +321,11 @@ func (v *verifier) statistics() error {
 			return err
 		}
 	}
-	tiers := slices.SortedFunc(maps.Keys(v.tiers), func(a, b programTier) int {
-		return cmp.Or(cmp.Compare(a.program, b.program), cmp.Compare(a.tier, b.tier))
-	})
-	for _, t := range tiers {
-		if t.tier == "" {
+	for _, t := range sortedNames(v.tiers) {
+		if t.name == "" {
 			continue
 		}
-		if err := v.has(tableTiers, v.txn.stats.tierCountKey(t.program, t.tier), numberValue(v.tiers[t]), subject{kind: "nivel " + t.tier}); err != nil {
+		if err := v.has(tableTiers, v.txn.stats.tierCountKey(t.program, t.name), numberValue(v.tiers[t]), subject{kind: "nivel " + t.name}); err != nil {
 			return err
 		}
 	}

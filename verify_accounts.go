@@ -137,16 +137,10 @@ func (v *verifier) countTier(a *account, what subject, kept bool) {
 		}
 		return
 	}
-	v.tiers[programTier{a.program.Number, a.Tier}]++
-	if v.recounting {
-		return
+	v.tiers[programName{a.program.Number, a.Tier}]++
+	if !v.recounting {
+		equal(v, what, ": nivel", a.Tier, a.counted())
 	}
-	counted := ""
-	if a.isCounted() {
-		current, _ := a.tier()
-		counted = current.name()
-	}
-	equal(v, what, ": nivel", a.Tier, counted)
 }
 
 // countSales counts the customer's sales in the account's program.

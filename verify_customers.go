@@ -492,12 +492,6 @@ func (v *verifier) countActive(c *customer, sales []soldSale) {
 
 // salePoints compares the points that a sale records with its movements.
 func (v *verifier) salePoints(s *soldSale) {
-	byLine := func(kept *saleShare) (sum decimal) {
-		for i := range s.Lines {
-			sum += s.earnedBy(i, kept)
-		}
-		return sum
-	}
 	last := uint32(0)
 	for kept := range s.shares {
 		what := subject{kind: "venta", id: s.ID}
@@ -509,12 +503,12 @@ func (v *verifier) salePoints(s *soldSale) {
 			}
 			what.more, last = p.Key, kept.Program
 		}
-		v.sharePoints(s.sale, kept, s.movedIn(kept.Program), byLine, what)
+		v.sharePoints(s.sale, kept, s.movedIn(kept.Program), what)
 	}
 }
 
-// sharePoints is salePoints for one share. byLine adds up what the items earned in it.
-func (v *verifier) sharePoints(s *sale, kept *saleShare, moved *saleMovements, byLine func(*saleShare) decimal, what subject) {
+// sharePoints is salePoints for one share.
+func (v *verifier) sharePoints(s *sale, kept *saleShare, moved *saleMovements, what subject) {
 	if moved.any {
 		equal(v, what, ": saldo", kept.Balance, moved.balance-kept.ExpiredLate-moved.issued)
 	}
@@ -532,7 +526,11 @@ func (v *verifier) sharePoints(s *sale, kept *saleShare, moved *saleMovements, b
 	equal(v, what, ": puntos ganados", kept.Earned, moved.points)
 	equal(v, what, ": puntos ganados por reglas", byRule, kept.Earned)
 	if len(s.Lines) > 0 {
-		equal(v, what, ": puntos ganados por artículos", byLine(kept), kept.Earned)
+		var byLine decimal
+		for i := range s.Lines {
+			byLine += s.earnedBy(i, kept)
+		}
+		equal(v, what, ": puntos ganados por artículos", byLine, kept.Earned)
 	}
 	equal(v, what, ": puntos vencidos", kept.Expired, moved.expired)
 	equal(v, what, ": puntos pendientes", kept.Pending, moved.pending)

@@ -21,29 +21,19 @@ func (v *verifier) people(organizations uint32) error {
 		return err
 	}
 	members := map[uint32][]id{}
-	for e, err := range scan(v.txn.Tx, newKey('M'), false) {
-		if err != nil {
-			return err
-		}
-		if !tableMemberships.has(e.Key) {
-			v.stray(e.Key)
-			continue
-		}
-		m, err := decodeEntry[membership](e)
-		if err != nil {
-			return err
-		}
+	err = eachRecord(v, tableMemberships, newKey('M'), func(e Entry, m *membership) error {
 		org, of := uint32In(e.Key[1:]), id(e.Key[5:])
 		what := subject{kind: "miembro", id: of}
 		if !users[of] || !m.Role.known() {
 			v.problem("%v: no hay tal usuario o rol", what)
 		}
 		members[org] = append(members[org], of) // in order
-		if err := v.has(tableMembershipsOf, membershipOfKey(of, org), nil, what); err != nil {
-			return err
-		}
+		return v.has(tableMembershipsOf, membershipOfKey(of, org), nil, what)
+	})
+	if err == nil {
+		err = v.sessions(members)
 	}
-	if err := v.sessions(members); err != nil {
+	if err != nil {
 		return err
 	}
 	return v.invitationsOf(users, organizations)
@@ -99,83 +89,40 @@ func (v *verifier) user(e Entry, of id, what subject) error {
 
 // sessions checks that each session is of a member of the organization that it is in.
 func (v *verifier) sessions(members map[uint32][]id) error {
-	for e, err := range scan(v.txn.Tx, newKey('S'), false) {
-		if err != nil {
-			return err
-		}
-		if !tableSessions.has(e.Key) {
-			v.stray(e.Key)
-			continue
-		}
-		s, err := decodeEntry[session](e)
-		if err != nil {
-			return err
-		}
+	return eachRecord(v, tableSessions, newKey('S'), func(e Entry, s *session) error {
 		what := subject{kind: "sesión de", id: s.User}
 		_, found := slices.BinarySearchFunc(members[s.Org], s.User, compareIDs)
 		if !found || s.Kind != sessionFull && s.Kind != sessionHalf {
 			v.problem("%v: no es de la organización %d", what, s.Org)
 		}
-		if err := v.has(tableUserSessions, sessionOfKey(s.User, [32]byte(e.Key[1:])), nil, what); err != nil {
-			return err
-		}
-	}
-	return nil
+		return v.has(tableUserSessions, sessionOfKey(s.User, [32]byte(e.Key[1:])), nil, what)
+	})
 }
 
-// invitationsOf checks invitations.
 func (v *verifier) invitationsOf(users map[id]bool, organizations uint32) error {
-	for e, err := range scan(v.txn.Tx, newKey('V'), false) {
-		if err != nil {
-			return err
-		}
-		if !tableInvitations.has(e.Key) {
-			v.stray(e.Key)
-			continue
-		}
-		i, err := decodeEntry[invitation](e)
-		if err != nil {
-			return err
-		}
+	return eachRecord(v, tableInvitations, newKey('V'), func(e Entry, i *invitation) error {
 		what := subject{kind: "invitación", id: i.ID}
 		joins, resets := i.Kind == invitationJoin && i.Role.known(), i.Kind == invitationReset && users[i.User]
 		if i.Org == 0 || i.Org > organizations || !joins && !resets {
 			v.problem("%v: no lleva a ninguna parte", what)
 		}
-		if err := v.has(tableInvitationList, invitationListKey(i.Org, i.ID), e.Key[1:], what); err != nil {
-			return err
-		}
-	}
-	return nil
+		return v.has(tableInvitationList, invitationListKey(i.Org, i.ID), e.Key[1:], what)
+	})
 }
 
 // undoRequests checks the requests to undo sales and redemptions.
 func (v *verifier) undoRequests() error {
-	for e, err := range scan(v.txn.Tx, tableUndoRequests.in(v.txn.org), false) {
-		if err != nil {
-			return err
-		}
-		if !tableUndoRequests.has(e.Key) {
-			v.stray(e.Key)
-			continue
-		}
-		r, err := decodeEntry[undoRequest](e)
-		if err != nil {
-			return err
-		}
+	return eachRecord(v, tableUndoRequests, tableUndoRequests.in(v.txn.org), func(e Entry, r *undoRequest) error {
 		u := id(e.Key[len(e.Key)-16:])
 		fits, err := v.undoRequestFits(r, u)
 		if known, is := errors.AsType[*apiError](err); is && known.code.status == http.StatusNotFound {
 			fits, err = false, nil
 		}
-		if err != nil {
-			return err
-		}
-		if !fits {
+		if err == nil && !fits {
 			v.problem("petición de deshacer %s: no puede ser lo que dice", u)
 		}
-	}
-	return nil
+		return err
+	})
 }
 
 // undoRequestFits reports whether a request agrees with the purchase or redemption that it is about,
@@ -199,19 +146,7 @@ func (v *verifier) auditLog() error {
 	earlier := v.earlierStates()
 	v.meetAudit(earlier, &now)
 	var last instant
-	for e, err := range scan(v.txn.Tx, tableAudit.in(v.txn.org), false) {
-		if err != nil {
-			return err
-		}
-		v.have[tableAudit].entries++
-		if len(e.Key) != 13 {
-			v.stray(e.Key)
-			continue
-		}
-		x, err := decodeEntry[auditEntry](e)
-		if err != nil {
-			return err
-		}
+	err := eachRecord(v, tableAudit, tableAudit.in(v.txn.org), func(e Entry, x *auditEntry) error {
 		x.Seq = uintIn(e.Key[5:])
 		v.want[tableAudit].entries++
 		if now.AuditEntries++; x.Seq != now.AuditEntries {
@@ -230,14 +165,15 @@ func (v *verifier) auditLog() error {
 		for set := range x.sets(v.txn.org) {
 			v.inSet(tableAuditIndex, set, x.Seq)
 		}
-	}
+		return nil
+	})
 	for _, s := range earlier {
 		if s.AuditEntries > now.AuditEntries {
 			v.problem("la auditoría tenía %d entradas y ahora tiene %d", s.AuditEntries, now.AuditEntries)
 		}
 	}
 	v.ledger = now
-	return nil
+	return err
 }
 
 // meetAudit compares the log so far with what it was when it was as long.
@@ -255,19 +191,8 @@ func (v *verifier) meetAudit(earlier []ledgerState, now *ledgerState) {
 func (v *verifier) configVersions() error {
 	now := v.txn.cfg
 	var before, last uint64 // number, and entry in the audit log
-	for e, err := range scan(v.txn.Tx, tableConfigVersions.in(v.txn.org), false) {
-		if err != nil {
-			return err
-		}
-		v.have[tableConfigVersions].entries++
-		if len(e.Key) != 13 {
-			v.stray(e.Key)
-			continue
-		}
-		x, err := decodeEntry[configVersion](e)
-		if err != nil {
-			return err
-		}
+	v.want[tableConfigVersions].entries = now.Version
+	return eachRecord(v, tableConfigVersions, tableConfigVersions.in(v.txn.org), func(e Entry, x *configVersion) error {
 		if x.Number = uintIn(e.Key[5:]); x.Number != before+1 {
 			v.problem("versiones de la configuración: tras la %d está la %d", before, x.Number)
 		}
@@ -290,9 +215,8 @@ func (v *verifier) configVersions() error {
 				v.problem("versión %d de la configuración: no es la configuración actual", x.Number)
 			}
 		}
-	}
-	v.want[tableConfigVersions].entries = now.Version
-	return nil
+		return nil
+	})
 }
 
 // versionNoted checks when and by whom a version was applied: its entry in the audit log says so, and

@@ -127,7 +127,7 @@ func (v *verifier) ruleLives(c *customer, what subject) error {
 	if !v.history.counted {
 		return nil
 	}
-	lives := map[programRule]ruleLife{}
+	lives := map[programName]ruleLife{}
 	for i := range v.history.all {
 		s := &v.history.all[i]
 		for kept := range s.shares {
@@ -136,7 +136,7 @@ func (v *verifier) ruleLives(c *customer, what subject) error {
 				if n.For == 0 && n.Given == 0 || slices.ContainsFunc(kept.Counts[:j], func(o ruleCount) bool { return o.Rule == n.Rule }) {
 					v.problem("%v: cuenta para una regla dos veces o para nada", subject{kind: "venta", id: s.ID})
 				}
-				given, r := kept.gave(p, n.Rule), programRule{kept.Program, n.Rule}
+				given, r := kept.gave(p, n.Rule), programName{kept.Program, n.Rule}
 				ran := slices.ContainsFunc(kept.Rules, func(r ruleShare) bool { return r.RuleID == p.ruleIDOf(n.Rule) })
 				if (n.For&^countsTurn != 0 || n.Given != 0) && !ran || n.For&countsSpent != 0 && given == 0 {
 					v.problem("%v: cuenta para una regla que no dio nada", subject{kind: "venta", id: s.ID})
@@ -155,12 +155,12 @@ func (v *verifier) ruleLives(c *customer, what subject) error {
 			}
 		}
 	}
-	for _, r := range sortedRules(lives) {
+	for _, r := range sortedNames(lives) {
 		life := lives[r]
 		if life == (ruleLife{}) {
 			continue
 		}
-		k := customerKey(v.txn.org, c.ID, partRuleLife).u32(r.program).text(r.rule)
+		k := customerKey(v.txn.org, c.ID, partRuleLife).u32(r.program).text(r.name)
 		if err := v.has(tableRecords, k, appendRecord(nil, &life), what); err != nil {
 			return err
 		}
@@ -181,22 +181,22 @@ func (v *verifier) holdsUse(s *sale, p *program, n ruleCount) (bool, error) {
 
 // ruleBudgets checks what rules gave of their budgets.
 func (v *verifier) ruleBudgets() error {
-	for _, r := range sortedRules(v.budgets) {
+	for _, r := range sortedNames(v.budgets) {
 		used := ruleBudget{v.budgets[r]}
 		if used == (ruleBudget{}) {
 			continue
 		}
-		what := subject{kind: "regla " + r.rule}
-		if err := v.has(tableRuleBudgets, budgetKey(v.txn.org, r.program, r.rule), appendRecord(nil, &used), what); err != nil {
+		what := subject{kind: "regla " + r.name}
+		if err := v.has(tableRuleBudgets, budgetKey(v.txn.org, r.program, r.name), appendRecord(nil, &used), what); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func sortedRules[T any](of map[programRule]T) []programRule {
-	return slices.SortedFunc(maps.Keys(of), func(a, b programRule) int {
-		return cmp.Or(cmp.Compare(a.program, b.program), cmp.Compare(a.rule, b.rule))
+func sortedNames[T any](of map[programName]T) []programName {
+	return slices.SortedFunc(maps.Keys(of), func(a, b programName) int {
+		return cmp.Or(cmp.Compare(a.program, b.program), cmp.Compare(a.name, b.name))
 	})
 }
 

@@ -71,9 +71,9 @@ type findings struct {
 
 	ledger  ledgerState
 	tallies map[programDay]*tally
-	tiers   map[programTier]uint64
+	tiers   map[programName]uint64
 	given   map[id]uint64 // redemptions that are not cancelled, by reward
-	budgets map[programRule]decimal
+	budgets map[programName]decimal
 	status  map[byte]blockset.Set // customers by the letter of their status
 
 	// Filled only if the tables that follow from them are looked up entry by entry.
@@ -81,20 +81,15 @@ type findings struct {
 	blocks  map[string]*blockset.Bitmap // blocks of sets, by their keys
 }
 
-type programTier struct {
+// A programName is a tier by its name, or a rule by its key.
+type programName struct {
 	program uint32
-	tier    string
-}
-
-// A programRule is a rule by its key.
-type programRule struct {
-	program uint32
-	rule    string
+	name    string
 }
 
 func newFindings() *findings {
 	return &findings{
-		tallies: map[programDay]*tally{}, tiers: map[programTier]uint64{}, given: map[id]uint64{}, budgets: map[programRule]decimal{}, status: map[byte]blockset.Set{},
+		tallies: map[programDay]*tally{}, tiers: map[programName]uint64{}, given: map[id]uint64{}, budgets: map[programName]decimal{}, status: map[byte]blockset.Set{},
 		givenTo: map[id]map[id]uint64{}, blocks: map[string]*blockset.Bitmap{},
 	}
 }
@@ -357,6 +352,30 @@ func (v *verifier) recordAt(t *trail, letter byte, seq uint64) ([]byte, error) {
 		err = unreadable(k)
 	}
 	return value, err
+}
+
+func (v *verifier) stray(k []byte) { v.problem("entrada que no es de nada: %x", k) }
+
+// eachRecord checks the records of a table whose keys begin with prefix, in key order. Other entries
+// there are strays.
+func eachRecord[T any, P recordPointer[T]](v *verifier, t table, prefix key, check func(Entry, *T) error) error {
+	for e, err := range scan(v.txn.Tx, prefix, false) {
+		if err != nil {
+			return err
+		}
+		if v.have[t].entries++; !t.has(e.Key) {
+			v.stray(e.Key)
+			continue
+		}
+		record, err := decodeEntry[T, P](e)
+		if err == nil {
+			err = check(e, record)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // dayAt returns the tally of a moment's day, as counted from the records.

@@ -16,10 +16,11 @@ import (
 
 // allSales checks the lists and indexes of sales, in the order of the sequence.
 func (v *verifier) allSales() error {
-	logged, err := v.newLogCheck()
+	n, err := v.txn.count()
 	if err != nil {
 		return err
 	}
+	logged := &logCheck{v: v, sales: n.Sales, customers: n.Customers, slots: map[string]*typeCount{}}
 	var registered instant // of the sale before
 	for e, err := range scan(v.txn.Tx, orgKey('t', v.txn.org), false) {
 		if err != nil {
@@ -50,11 +51,7 @@ func (v *verifier) allSales() error {
 			return err
 		}
 	}
-	if n, err := v.txn.count(); err != nil {
-		return err
-	} else if n.Registered != registered {
-		v.differs(subject{kind: "ventas"}, ": último registro", n.Registered, registered)
-	}
+	equal(v, subject{kind: "ventas"}, ": último registro", n.Registered, registered)
 	return logged.end()
 }
 
@@ -101,18 +98,14 @@ type logCheck struct {
 	toldFor   uint64                // the number of told, from 1
 }
 
-func (v *verifier) newLogCheck() (*logCheck, error) {
-	n, err := v.txn.count()
-	if err != nil {
-		return nil, err
-	}
-	return &logCheck{v: v, sales: n.Sales, customers: n.Customers, slots: map[string]*typeCount{}}, nil
-}
-
 // take counts a sale. Sales come in order.
 func (l *logCheck) take(seq, number uint64, s *sale) error {
 	if number == 0 || number > l.customers {
-		l.noCustomer(number, s)
+		if !l.v.run.careful[tableSellers] {
+			l.v.doubt(tableSellers)
+			return nil
+		}
+		l.v.problem("venta %s: no hay un cliente con el número %d", s.ID, number)
 		return nil
 	}
 	purchase := s.Type == typePurchase
@@ -157,15 +150,6 @@ func (l *logCheck) numberOf(seq uint64, s *sale) (uint64, error) {
 	return number, nil
 }
 
-// noCustomer reports a number that no customer has.
-func (l *logCheck) noCustomer(number uint64, s *sale) {
-	if l.v.run.careful[tableSellers] {
-		l.v.problem("venta %s: no hay un cliente con el número %d", s.ID, number)
-		return
-	}
-	l.v.doubt(tableSellers)
-}
-
 // expectSlots counts a sale in its slots of time.
 func (l *logCheck) expectSlots(s *sale, purchase bool) {
 	for level := range slotLevels {
@@ -203,19 +187,7 @@ func (l *logCheck) end() error {
 func (v *verifier) redemptions() error {
 	var times span // of the block so far
 	var last uint64
-	for e, err := range scan(v.txn.Tx, orgKey('r', v.txn.org), false) {
-		if err != nil {
-			return err
-		}
-		v.have[tableRedemptions].entries++
-		if len(e.Key) != 13 {
-			v.stray(e.Key)
-			continue
-		}
-		x, err := decodeEntry[redemption](e)
-		if err != nil {
-			return err
-		}
+	err := eachRecord(v, tableRedemptions, orgKey('r', v.txn.org), func(e Entry, x *redemption) error {
 		x.Seq = uintIn(e.Key[5:])
 		if err := v.oneRedemption(x); err != nil {
 			return err
@@ -229,6 +201,10 @@ func (v *verifier) redemptions() error {
 			times = span{x.CreatedAt, x.CreatedAt}
 		}
 		last = x.Seq
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return v.redeemedWithin(last, times)
 }

@@ -176,8 +176,6 @@ func (v *verifier) strayParts() error {
 	return nil
 }
 
-func (v *verifier) stray(k []byte) { v.problem("entrada que no es de nada: %x", k) }
-
 // seller returns the hash of a sale and its customer's number.
 func (v *verifier) seller(seq, number uint64) uint64 {
 	return v.hashNumber(v.txn.scratchOrgKey('t').u64(seq), number)
