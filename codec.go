@@ -311,6 +311,21 @@ func (c *coder) optional(tag byte, present bool) bool {
 	return true
 }
 
+// optionalField is an optional field that a record lacks where it is zero.
+func optionalField[T comparable](c *coder, tag byte, v *T, field func(*coder, *T)) {
+	var none T
+	if c.optional(tag, *v != none) {
+		field(c, v)
+	}
+}
+
+// optionalList is an optional list that a record lacks where it is empty.
+func optionalList[T any](c *coder, tag byte, list *[]T, each func(*T, *coder)) {
+	if c.optional(tag, len(*list) > 0) {
+		listField(c, list, each)
+	}
+}
+
 // end is where optional fields end that something follows.
 func (c *coder) end() {
 	if !c.reading {

@@ -99,36 +99,20 @@ func (c *customer) fields(to *coder) {
 	}
 	c.Sales.fields(to)
 	to.uint(&c.PurchasesTotal)
-	if to.optional(customerExternalID, c.ExternalID != "") {
-		to.text(&c.ExternalID)
-	}
-	if to.optional(customerBirthDate, c.BirthDate != 0) {
-		uintField(to, &c.BirthDate)
-	}
-	if to.optional(customerBirthdayFrom, c.BirthdayFrom != 0) {
-		uintField(to, &c.BirthdayFrom)
-	}
-	if to.optional(customerBirthdayYear, c.BirthdayYear != 0) {
-		uintField(to, &c.BirthdayYear)
-	}
-	if to.optional(customerAttributes, len(c.Attributes) > 0) {
-		listField(to, &c.Attributes, (*attribute).fields)
-	}
-	if to.optional(customerMergedInto, c.MergedInto != (id{})) {
-		to.id(&c.MergedInto)
-	}
-	if to.optional(customerGoneAt, c.GoneAt != 0) {
-		to.instant(&c.GoneAt)
-	}
+	optionalField(to, customerExternalID, &c.ExternalID, (*coder).text)
+	optionalField(to, customerBirthDate, &c.BirthDate, uintField)
+	optionalField(to, customerBirthdayFrom, &c.BirthdayFrom, uintField)
+	optionalField(to, customerBirthdayYear, &c.BirthdayYear, uintField)
+	optionalList(to, customerAttributes, &c.Attributes, (*attribute).fields)
+	optionalField(to, customerMergedInto, &c.MergedInto, (*coder).id)
+	optionalField(to, customerGoneAt, &c.GoneAt, (*coder).instant)
 	if to.optional(customerSecret, c.Secret != (sealSecret{})) {
 		to.id((*id)(&c.Secret))
 	}
 	if to.optional(customerMarketing, c.Marketing != (consent{})) {
 		c.Marketing.fields(to)
 	}
-	if to.optional(customerWritten, len(c.Written) > 0) {
-		listField(to, &c.Written, (*writtenNotice).fields)
-	}
+	optionalList(to, customerWritten, &c.Written, (*writtenNotice).fields)
 }
 
 // salesCount is how many sales the customer had.

@@ -132,33 +132,19 @@ func (a *account) fields(c *coder) {
 	if c.bool(&a.DaysApart); !a.DaysApart {
 		listField(c, &a.Days, (*dayBasis).fields)
 	}
-	if c.optional(accountOpening, a.Opening != 0) {
-		c.decimal(&a.Opening)
-	}
-	if c.optional(accountHistoric, len(a.Historic) > 0) {
-		listField(c, &a.Historic, (*historicPoints).fields)
-	}
-	if c.optional(accountSpent, a.Spent != 0) {
-		c.decimal(&a.Spent)
-	}
-	if c.optional(accountPurchases, a.Purchases != 0) {
-		c.uint(&a.Purchases)
-	}
+	optionalField(c, accountOpening, &a.Opening, (*coder).decimal)
+	optionalList(c, accountHistoric, &a.Historic, (*historicPoints).fields)
+	optionalField(c, accountSpent, &a.Spent, (*coder).decimal)
+	optionalField(c, accountPurchases, &a.Purchases, (*coder).uint)
 	if c.optional(accountTold, a.Told >= a.Due) {
 		c.instant(&a.Told)
 	}
-	if c.optional(accountHolds, len(a.Holds) > 0) {
-		listField(c, &a.Holds, (*openHold).fields)
-	}
+	optionalList(c, accountHolds, &a.Holds, (*openHold).fields)
 	if c.optional(accountIdle, a.Idle.Months > 0) {
 		a.Idle.fields(c)
 	}
-	if c.optional(accountLookFall, a.LookFall != 0) {
-		c.instant(&a.LookFall)
-	}
-	if c.optional(accountIdleEnded, a.Idle.Ended != 0) {
-		c.instant(&a.Idle.Ended)
-	}
+	optionalField(c, accountLookFall, &a.LookFall, (*coder).instant)
+	optionalField(c, accountIdleEnded, &a.Idle.Ended, (*coder).instant)
 }
 
 func (s *expiring) fields(c *coder) { c.instant(&s.ExpiresAt); c.decimal(&s.Amount) }

@@ -83,12 +83,8 @@ func (m *movement) hashedFields(c *coder) {
 	c.instant(&m.CreatedAt)
 	listField(c, &m.Uses, (*use).fields)
 	m.By.fields(c)
-	if c.optional(movementComment, m.CommentHash != (ledgerHash{})) {
-		c.hash(&m.CommentHash)
-	}
-	if c.optional(movementHold, m.Hold != (id{})) {
-		c.id(&m.Hold)
-	}
+	optionalField(c, movementComment, &m.CommentHash, (*coder).hash)
+	optionalField(c, movementHold, &m.Hold, (*coder).id)
 	if c.optional(movementReference, m.Reference != "") {
 		c.text(&m.Reference)
 		c.bool(&m.ExpiryAsked)

@@ -66,9 +66,7 @@ func (x *redemption) fields(c *coder) {
 	c.instant(&x.CreatedAt)
 	c.instant(&x.CancelledAt)
 	x.By.fields(c)
-	if c.optional(redemptionVoucher, x.Expires != 0) {
-		c.instant(&x.Expires)
-	}
+	optionalField(c, redemptionVoucher, &x.Expires, (*coder).instant)
 	if c.optional(redemptionUse, x.UsedAt != 0) {
 		c.instant(&x.UsedAt)
 		x.UsedBy.fields(c)

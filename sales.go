@@ -96,12 +96,8 @@ func (s *sale) fields(c *coder) {
 	c.decimal(&s.Returned)
 	c.decimal(&s.ReturnedByAmount)
 	listField(c, &s.Lines, (*line).fields)
-	if c.optional(saleOthers, len(s.Others) > 0) {
-		listField(c, &s.Others, (*otherShare).fields)
-	}
-	if c.optional(saleExpired, s.ExpiredLate != 0) {
-		c.decimal(&s.ExpiredLate)
-	}
+	optionalList(c, saleOthers, &s.Others, (*otherShare).fields)
+	optionalField(c, saleExpired, &s.ExpiredLate, (*coder).decimal)
 	if c.optional(saleLimited, s.isLimited()) {
 		for v := range s.shares {
 			c.uints(&v.Limited)
@@ -116,17 +112,13 @@ func (s *sale) fields(c *coder) {
 		}
 		s.Payment.fields(c)
 	}
-	if c.optional(saleLabelled, len(s.Labels) > 0) {
-		listField(c, (*[]label)(&s.Labels), (*label).fields)
-	}
+	optionalList(c, saleLabelled, (*[]label)(&s.Labels), (*label).fields)
 	if c.optional(saleCounts, s.isCounted()) {
 		for v := range s.shares {
 			listField(c, &v.Counts, (*ruleCount).fields)
 		}
 	}
-	if c.optional(saleGiven, len(s.Given) > 0) {
-		listField(c, &s.Given, (*givenVoucher).fields)
-	}
+	optionalList(c, saleGiven, &s.Given, (*givenVoucher).fields)
 	if c.optional(saleReasons, s.Version > 0) {
 		c.uint(&s.Version)
 		for v := range s.shares {

@@ -62,9 +62,7 @@ func (s *session) fields(c *coder) {
 	if c.optional(1, s.hasPIN()) {
 		s.PIN.fields(c)
 	}
-	if c.optional(2, s.LockedAt != 0) {
-		c.instant(&s.LockedAt)
-	}
+	optionalField(c, 2, &s.LockedAt, (*coder).instant)
 }
 
 const (
