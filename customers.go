@@ -115,11 +115,6 @@ func (c *customer) fields(to *coder) {
 	optionalList(to, customerWritten, &c.Written, (*writtenNotice).fields)
 }
 
-// salesCount is how many sales the customer had.
-func (c *customer) salesCount() typeCount {
-	return typeCount{c.PurchasesTotal, c.Sales.N - c.PurchasesTotal}
-}
-
 // nameErased stands for the name of an erased customer.
 const nameErased = "Cliente eliminado"
 

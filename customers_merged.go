@@ -48,16 +48,22 @@ func (ms *mergesTxn) owns(c *customer, cust id) (bool, error) {
 	return owner == c.ID, err
 }
 
+// sameOwner reports whether the records under two ids are one customer's.
+func (ms *mergesTxn) sameOwner(a, b id) (bool, error) {
+	owner, err := ms.ownerID(a)
+	if err != nil {
+		return false, err
+	}
+	other, err := ms.ownerID(b)
+	return owner == other, err
+}
+
 // any reports whether any customer of the organization was merged.
 func (ms *mergesTxn) any() (bool, error) {
 	if ms.found == nil {
-		found := false
-		for _, err := range scan(ms.t.Tx, orgKey('J', ms.t.org), false) {
-			if err != nil {
-				return false, err
-			}
-			found = true
-			break
+		found, err := hasAny(ms.t.Tx, orgKey('J', ms.t.org))
+		if err != nil {
+			return false, err
 		}
 		ms.found = &found
 	}
@@ -169,13 +175,9 @@ func (ms *mergesTxn) withStubs(set customerSet) (customerSet, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !set.has(s.survivor) {
-			continue
+		if set.has(s.survivor) {
+			set.add(s.stub)
 		}
-		if more := int(s.stub/64) + 1 - len(set); more > 0 {
-			set = append(set, make(customerSet, more)...)
-		}
-		set.add(s.stub)
 	}
 	return set, nil
 }

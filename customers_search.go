@@ -266,16 +266,12 @@ func (s customerSet) backward() iter.Seq[uint64] {
 	}
 }
 
-func (s customerSet) add(number uint64) { s[number/64] |= 1 << (number % 64) }
-
-// numbers lists the set in order.
-func (s customerSet) numbers() (list []uint64) {
-	for i, word := range s {
-		for ; word != 0; word &= word - 1 {
-			list = append(list, uint64(64*i+bits.TrailingZeros64(word)))
-		}
+// add makes the set longer if it has to.
+func (s *customerSet) add(number uint64) {
+	if more := int(number/64) + 1 - len(*s); more > 0 {
+		*s = append(*s, make(customerSet, more)...)
 	}
-	return list
+	(*s)[number/64] |= 1 << (number % 64)
 }
 
 // rarestFirst orders parts and grams by the size of their postings in one block, so that

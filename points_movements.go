@@ -283,8 +283,7 @@ func (pt *pointsTxn) listMovements(c *customer, prog *program, p page, keep func
 		list  []*movement
 		total uint64
 	)
-	for seq := a.Movements.last(); seq != 0; {
-		m, err := pt.movement(seq)
+	for m, err := range pt.chainFrom(a.Movements.last()) {
 		if err != nil {
 			return nil, 0, err
 		}
@@ -294,7 +293,6 @@ func (pt *pointsTxn) listMovements(c *customer, prog *program, p page, keep func
 			}
 			total++
 		}
-		seq = m.Link.Prev
 	}
 	return list, total, nil
 }

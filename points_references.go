@@ -196,11 +196,7 @@ func (pt *pointsTxn) known(in *askedMovement) (*movement, error) {
 	if err != nil {
 		return nil, err
 	}
-	had, err := pt.t.merges.ownerID(m.Customer)
-	if err != nil {
-		return nil, err
-	}
-	has, err := pt.t.merges.ownerID(in.customer)
+	same, err := pt.t.merges.sameOwner(m.Customer, in.customer)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +206,7 @@ func (pt *pointsTxn) known(in *askedMovement) (*movement, error) {
 	}
 	erased := m.Comment == "" && m.CommentHash != (ledgerHash{})
 	switch {
-	case had != has, m.Amount != amount, m.Category != in.category,
+	case !same, m.Amount != amount, m.Category != in.category,
 		m.Comment != in.comment && !erased,
 		in.program != nil && m.Program != p.Number,
 		m.ExpiryAsked != (in.expires != 0), m.ExpiryAsked && m.Expires != in.expires:

@@ -17,24 +17,11 @@ func (rw *rewardsTxn) purchaseFor(x *redemption, saleID id) (*sale, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Type != typePurchase {
-		return nil, newError(codeTransactionNotFound)
+	same, err := rw.t.merges.sameOwner(s.Customer, x.Customer)
+	if err == nil && (!same || s.Type != typePurchase) {
+		err = newError(codeTransactionNotFound)
 	}
-	if s.Customer == x.Customer {
-		return s, nil
-	}
-	buyer, err := rw.t.merges.ownerID(s.Customer)
-	if err != nil {
-		return nil, err
-	}
-	owner, err := rw.t.merges.ownerID(x.Customer)
-	if err != nil {
-		return nil, err
-	}
-	if buyer != owner {
-		return nil, newError(codeTransactionNotFound)
-	}
-	return s, nil
+	return s, err
 }
 
 // useVoucher marks an Issued voucher as used, and notes it in the purchase; a nil purchase means

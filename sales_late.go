@@ -179,12 +179,7 @@ func (sa *salesTxn) isSame(s *sale, in newSale) (bool, error) {
 			return false, err
 		}
 	}
-	had, err := sa.t.merges.ownerID(s.Customer)
-	if err != nil {
-		return false, err
-	}
-	has, err := sa.t.merges.ownerID(in.Customer)
-	return had == has, err
+	return sa.t.merges.sameOwner(s.Customer, in.Customer)
 }
 
 // A sale may come later than it happened: from a till that was offline, or by an import

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 )
 
@@ -185,9 +184,10 @@ func (lists *saleListsTxn) salesOf(f saleFilter, p page) ([]*sale, uint64, error
 		return nil, 0, err
 	}
 	f.search, f.of = "", make([]id, len(family))
-	var last uint64
+	var set customerSet
 	for i, member := range family {
-		f.of[i], last = member.ID, max(last, member.Number)
+		f.of[i] = member.ID
+		set.add(member.Number)
 	}
 	all, err := lists.t.count()
 	if err != nil {
@@ -199,10 +199,6 @@ func (lists *saleListsTxn) salesOf(f saleFilter, p page) ([]*sale, uint64, error
 	case len(family) == 1 && f.saleType == "" && !f.dated():
 		return lists.chainSpan(c, f.after, p)
 	case !f.followed(family, all.Sales, p):
-		set := make(customerSet, last/64+1)
-		for _, member := range family {
-			set.add(member.Number)
-		}
 		return lists.salesOfMany(set, f, p)
 	}
 	return lists.salesOfFew(family, f, p)
@@ -319,7 +315,14 @@ type slotPager struct {
 // first. It counts slots of a level whole, or goes through the level below.
 func (c *slotPager) take(level int, from, to instant) error {
 	if level < 0 {
-		return c.takeSales(from, to)
+		return c.txn.saleLog.scanSpan(from, to, func(seq uint64, s loggedSale) {
+			if !s.is(c.saleType) {
+				return
+			}
+			if c.total++; c.total > c.skip() && uint64(len(c.found)) < c.limit {
+				c.found = append(c.found, seq)
+			}
+		})
 	}
 	shift := slotLevels[level]
 	for e, err := range c.txn.Scan(c.txn.saleLog.slotKey(level, from), c.txn.saleLog.slotKey(level, to).after(), true) {
@@ -344,18 +347,6 @@ func (c *slotPager) take(level int, from, to instant) error {
 		}
 	}
 	return nil
-}
-
-func (c *slotPager) takeSales(from, to instant) error {
-	return c.txn.saleLog.scanSpan(from, to, func(seq uint64, s loggedSale) bool {
-		if !s.is(c.saleType) {
-			return true
-		}
-		if c.total++; c.total > c.skip() && uint64(len(c.found)) < c.limit {
-			c.found = append(c.found, seq)
-		}
-		return true
-	})
 }
 
 // Sales of the customers that a search finds, newest first. For few customers this follows their
@@ -398,7 +389,7 @@ func (lists *saleListsTxn) search(f saleFilter, p page) ([]*sale, uint64, error)
 
 // customersIn reads the customers of a set.
 func (lists *saleListsTxn) customersIn(set customerSet) (list []*customer, err error) {
-	for _, number := range set.numbers() {
+	for number := range set.backward() {
 		c, err := lists.t.customers.at(number)
 		if err != nil {
 			return nil, err
@@ -425,24 +416,26 @@ func (f *saleFilter) followed(list []*customer, all uint64, p page) bool {
 // the total comes from the customers' own counts, and it stops reading at the end of the page. It
 // reads no sale up to f.after.
 func (lists *saleListsTxn) salesOfFew(list []*customer, f saleFilter, p page) ([]*sale, uint64, error) {
-	var (
-		total uint64
-		heads newestFirst
-	)
+	var total uint64
+	var heads []uint64 // the next sale of each, the newest last
 	for _, c := range list {
-		total += c.salesCount().of(f.saleType)
+		total += typeCount{c.PurchasesTotal, c.Sales.N - c.PurchasesTotal}.of(f.saleType)
 		if seq := c.Sales.last(); seq > f.after {
 			heads = append(heads, seq)
 		}
 	}
-	heap.Init(&heads)
+	slices.Sort(heads)
 	cut := salePager{page: p, byDate: f.byDate}
 	for len(heads) > 0 && (f.readsAll() || cut.total < total && p.skip() < total && uint64(len(cut.list)) < p.limit) {
-		s, err := lists.t.sales.at(heads[0])
+		newest := len(heads) - 1
+		s, err := lists.t.sales.at(heads[newest])
 		if err != nil {
 			return nil, 0, err
 		}
-		heads.replace(s.Link.Prev, f.after)
+		if heads = heads[:newest]; s.Link.Prev > f.after {
+			place, _ := slices.BinarySearch(heads, s.Link.Prev)
+			heads = slices.Insert(heads, place, s.Link.Prev)
+		}
 		if f.keeps(s) {
 			cut.take(s)
 		}
@@ -452,30 +445,6 @@ func (lists *saleListsTxn) salesOfFew(list []*customer, f saleFilter, p page) ([
 		total = taken
 	}
 	return found, total, err
-}
-
-// newestFirst is a heap of sales by sequence, the highest on top.
-type newestFirst []uint64
-
-func (h newestFirst) Len() int           { return len(h) }
-func (h newestFirst) Less(i, j int) bool { return h[i] > h[j] }
-func (h newestFirst) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *newestFirst) Push(x any)        { *h = append(*h, x.(uint64)) }
-func (h *newestFirst) Pop() any {
-	last := len(*h) - 1
-	x := (*h)[last]
-	*h = (*h)[:last]
-	return x
-}
-
-// replace puts previous, the sale before it in its chain, in place of the newest
-// sale. If previous <= after it only removes the newest sale.
-func (h *newestFirst) replace(previous, after uint64) {
-	if (*h)[0] = previous; previous <= after {
-		heap.Pop(h)
-	} else {
-		heap.Fix(h, 0)
-	}
 }
 
 // salesOfAll lists the sales of all customers by the log.

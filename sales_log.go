@@ -199,8 +199,8 @@ func (l *saleLogTxn) scanLog(after, until uint64, take func(before uint64, block
 }
 
 // scanSpan calls take with the sales from one moment to another, both included,
-// latest first, as long as take returns true.
-func (l *saleLogTxn) scanSpan(from, to instant, take func(seq uint64, s loggedSale) bool) error {
+// latest first.
+func (l *saleLogTxn) scanSpan(from, to instant, take func(seq uint64, s loggedSale)) error {
 	prefix := orgKey('h', l.t.org)
 	for e, err := range l.t.Scan(append(key(nil), prefix...).instant(from), append(key(nil), prefix...).instant(to).after(), true) {
 		if err != nil {
@@ -210,9 +210,7 @@ func (l *saleLogTxn) scanSpan(from, to instant, take func(seq uint64, s loggedSa
 			return unreadable(e.Key)
 		}
 		k := e.Key[len(prefix):]
-		if !take(uintIn(k[8:]), loggedSale{uint64(uint32In(e.Value[1:])), instant(uintIn(k) ^ 1<<63), e.Value[0] == kindPurchase}) {
-			return nil
-		}
+		take(uintIn(k[8:]), loggedSale{uint64(uint32In(e.Value[1:])), instantIn(k), e.Value[0] == kindPurchase})
 	}
 	return nil
 }

@@ -147,26 +147,12 @@ func (v *saleShare) usedUp(ruleID id) bool {
 // looked at. It reads each chain of sales from the newest back, and stops at sales that were
 // registered before the purchase that it found had happened.
 func (sa *salesTxn) lastStanding(c *customer, in *program) (last instant, err error) {
-	chains := []chain{c.Sales}
-	some, err := sa.t.merges.any()
+	family, err := sa.t.merges.family(c)
 	if err != nil {
 		return 0, err
 	}
-	if some {
-		for e, err := range stubEntries(sa.t.Tx, orgKey('J', sa.t.org).u64(c.Number)) {
-			if err != nil {
-				return 0, err
-			}
-			stub, err := existing[customer](sa.t.Tx, customerKey(sa.t.org, e.id, partCustomer))
-			if err != nil {
-				return 0, err
-			}
-			chains = append(chains, stub.Sales)
-		}
-	}
-	for i := range chains {
-		for seq := chains[i].last(); seq != 0; {
-			s, err := sa.at(seq)
+	for _, member := range family {
+		for s, err := range sa.chainFrom(member.Sales.last()) {
 			if err != nil {
 				return 0, err
 			}
@@ -176,7 +162,6 @@ func (sa *salesTxn) lastStanding(c *customer, in *program) (last instant, err er
 			if s.Type == typePurchase && !s.whollyReturned() && (in == nil || s.shareIn(in.Number) != nil) {
 				last = max(last, s.CreatedAt)
 			}
-			seq = s.Link.Prev
 		}
 	}
 	return last, nil

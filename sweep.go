@@ -199,10 +199,7 @@ func (e *engine) dropEvents(ctx context.Context, moment func() (instant, error))
 	if err != nil || e.keepsEvents || now < last+eventsDropEvery && now >= last {
 		return err
 	}
-	organizations, err := viewStore(ctx, e.store, func(tx Tx) (uint64, error) {
-		n, err := organizationCount(tx)
-		return n, err
-	})
+	organizations, err := viewStore(ctx, e.store, organizationCount)
 	for org := uint32(1); err == nil && org <= uint32(organizations); {
 		var old bool
 		old, err = viewStore(ctx, e.store, func(tx Tx) (bool, error) {
@@ -316,22 +313,6 @@ func (e *engine) dropIfEnded(tx Tx, k key, now instant) error {
 	return dropSession(tx, s.User, hash)
 }
 
-// A dueAccount is one entry of the table of due accounts.
-type dueAccount struct {
-	key      key
-	org      uint32 // 0 if the key is malformed
-	customer id
-	program  uint32
-}
-
-func newDueAccount(k key) dueAccount {
-	d := dueAccount{key: slices.Clone(k)}
-	if tableDue.has(k) {
-		d.org, d.customer, d.program = uint32In(k[dueOrg:]), id(k[dueOrg+4:][:16]), uint32In(k[dueOrg+20:])
-	}
-	return d
-}
-
 // dueSince returns the moment since which some account has waited longest for the sweep. ok is
 // false if no account is due.
 func (e *engine) dueSince(ctx context.Context, now instant) (since instant, ok bool, err error) {
@@ -396,9 +377,9 @@ func (o *orgTxns) commit() error {
 // settleDue brings the account of a due entry up to now, and reports whether its customer and
 // its program exist.
 func settleDue(t *txn, k key) (known bool, err error) {
-	d := newDueAccount(k)
-	p := t.cfg.programNumber(d.program)
-	c, err := t.customers.byID(d.customer)
+	k = k[dueOrg+4:]
+	p := t.cfg.programNumber(uint32In(k[16:]))
+	c, err := t.customers.byID(id(k[:16]))
 	if err != nil || c == nil || p == nil {
 		return false, err
 	}
