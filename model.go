@@ -390,6 +390,20 @@ func hasAny(tx Tx, prefix key) (bool, error) {
 	return false, nil
 }
 
+// keyEnds reads what comes after prefix in the keys of a table that begin with it.
+func keyEnds[T any](tx Tx, t table, prefix key, read func(end []byte) T) (list []T, err error) {
+	for e, err := range scan(tx, prefix, false) {
+		if err == nil && !t.has(e.Key) {
+			err = unreadable(e.Key)
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, read(e.Key[len(prefix):]))
+	}
+	return list, nil
+}
+
 // deleteRange deletes the first entries in [lo, hi), most of them at most.
 func deleteRange(tx Tx, lo, hi key, most int) error {
 	var old []key

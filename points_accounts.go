@@ -451,16 +451,6 @@ func (pt *pointsTxn) renew(a *account, at instant) {
 	}
 }
 
-// isLast reports whether nothing later than an activity of a moment says when the account lapses.
-func (pt *pointsTxn) isLast(a *account, at instant) bool {
-	return a.Idle.Months > 0 && a.Idle.End <= pt.idleEnd(a, at)
-}
-
-// shorten moves the end back to what an activity of a moment gives.
-func (pt *pointsTxn) shorten(a *account, last instant) {
-	a.Idle.End = min(a.Idle.End, max(pt.idleEnd(a, last), pt.soonestLapse()))
-}
-
 // joinIdle makes the account lapse no sooner than one that becomes part of it.
 func (a *account) joinIdle(from *account) {
 	own, other := &a.Idle, &from.Idle

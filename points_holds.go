@@ -193,8 +193,12 @@ func (pt *pointsTxn) place(in newHold) (*hold, error) {
 	if err := c.mustBeActive(); err != nil {
 		return nil, err
 	}
-	if err := pt.fewHolds(c); err != nil {
+	open, err := pt.openHolds(c)
+	if err != nil {
 		return nil, err
+	}
+	if len(open) >= mostHolds {
+		return nil, newError(codeTooManyHolds).with("limit", mostHolds)
 	}
 	a, err := pt.account(c, p)
 	if err != nil {
@@ -232,18 +236,6 @@ func (pt *pointsTxn) openHolds(c *customer) (list []openHold, err error) {
 		list = append(list, a.Holds...)
 	}
 	return list, nil
-}
-
-// fewHolds returns too_many_holds if a customer has as many open ones as allowed.
-func (pt *pointsTxn) fewHolds(c *customer) error {
-	open, err := pt.openHolds(c)
-	if err != nil {
-		return err
-	}
-	if len(open) >= mostHolds {
-		return newError(codeTooManyHolds).with("limit", mostHolds)
-	}
-	return nil
 }
 
 // heldIn returns the account that has a hold, settled, and the hold as it is then.
@@ -468,17 +460,7 @@ func (pt *pointsTxn) emitHold(kind eventKind, h *hold) error {
 
 // holdIDs lists the holds that were made for a customer, oldest first.
 func (pt *pointsTxn) holdIDs(cust id) (list []id, err error) {
-	prefix := customerKey(pt.t.org, cust, partHold)
-	for e, err := range scan(pt.t.Tx, prefix, false) {
-		if err != nil {
-			return nil, err
-		}
-		if !tableHoldsOf.has(e.Key) {
-			return nil, unreadable(e.Key)
-		}
-		list = append(list, id(e.Key[len(prefix):]))
-	}
-	return list, nil
+	return keyEnds(pt.t.Tx, tableHoldsOf, customerKey(pt.t.org, cust, partHold), func(end []byte) id { return id(end) })
 }
 
 // listHolds returns a page of the holds of a customer and its stubs that have a status, "" for

@@ -66,11 +66,12 @@ func (sa *salesTxn) unpay(c *customer, purchase *sale, list []affectedAccount) e
 // moveBack moves the end of an account's period of activity back to what the last activity gives,
 // after one of a moment was undone.
 func (sa *salesTxn) moveBack(a *account, undone instant) error {
-	if !sa.t.points.isLast(a, undone) {
+	pt := &sa.t.points
+	if a.Idle.Months == 0 || a.Idle.End > pt.idleEnd(a, undone) { // something later says when it lapses
 		return nil
 	}
 	last, err := sa.lastActivity(a)
-	sa.t.points.shorten(a, last)
+	a.Idle.End = min(a.Idle.End, max(pt.idleEnd(a, last), pt.soonestLapse()))
 	return err
 }
 
@@ -258,16 +259,7 @@ func (sa *salesTxn) undoRequests() (list []*undoRequest, err error) {
 
 // undoSubjects are the subjects of all that are kept.
 func (sa *salesTxn) undoSubjects() (list []id, err error) {
-	for e, err := range scan(sa.t.Tx, tableUndoRequests.in(sa.t.org), false) {
-		if err != nil {
-			return nil, err
-		}
-		if !tableUndoRequests.has(e.Key) {
-			return nil, unreadable(e.Key)
-		}
-		list = append(list, id(e.Key[len(e.Key)-16:]))
-	}
-	return list, nil
+	return keyEnds(sa.t.Tx, tableUndoRequests, tableUndoRequests.in(sa.t.org), func(end []byte) id { return id(end) })
 }
 
 // forgetUndoRequest drops the request about a subject, if there is one.

@@ -132,14 +132,7 @@ func hasUsers(tx Tx) (bool, error) { return hasAny(tx, newKey('N')) }
 
 // organizationsOf returns the organizations that a user is a member of, in order.
 func organizationsOf(tx Tx, user id) (list []uint32, err error) {
-	prefix := userKey(user, partOrganization)
-	for e, err := range scan(tx, prefix, false) {
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, uint32In(e.Key[len(prefix):]))
-	}
-	return list, nil
+	return keyEnds(tx, tableMembershipsOf, userKey(user, partOrganization), uint32In)
 }
 
 // membershipIn returns what a user is in an organization; nil if it is no member.
@@ -282,25 +275,16 @@ func (m *member) mayManage(user id, from, to role) error {
 	return m.authority().mayManage(from, to, m.is(user))
 }
 
-// keepsOwner returns last_owner unless the organization has an active owner besides the given
-// user.
-func (p *peopleTxn) keepsOwner(but id) error {
-	team, err := p.team()
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(team, func(m *teammate) bool { return m.ID != but && m.Role == roleOwner && m.active() }) {
-		return nil
-	}
-	return errLastOwner
-}
-
 // losesOwner returns last_owner if m is the organization's last active owner.
 func (p *peopleTxn) losesOwner(m *teammate) error {
 	if m.Role != roleOwner || !m.active() {
 		return nil
 	}
-	return p.keepsOwner(m.ID)
+	team, err := p.team()
+	if err == nil && !slices.ContainsFunc(team, func(o *teammate) bool { return o.ID != m.ID && o.Role == roleOwner && o.active() }) {
+		err = errLastOwner
+	}
+	return err
 }
 
 // changeRole gives a member another role. It holds from the member's next request on.

@@ -331,14 +331,7 @@ func sessionsOf(tx Tx, user id, now instant, limits sessionLimits) (list []*open
 func handleOf(hash [32]byte) string { return hex.EncodeToString(hash[:])[:handleLength] }
 
 func sessionHashes(tx Tx, user id) (list [][32]byte, err error) {
-	prefix := userKey(user, partSession)
-	for e, err := range scan(tx, prefix, false) {
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, [32]byte(e.Key[len(prefix):]))
-	}
-	return list, nil
+	return keyEnds(tx, tableUserSessions, userKey(user, partSession), func(end []byte) [32]byte { return [32]byte(end) })
 }
 
 // endSessions ends the sessions of a user in an organization; in all if org is 0. keep is the
