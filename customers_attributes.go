@@ -276,17 +276,6 @@ func writtenOf(list []writtenNotice, kind noticeKind, now instant) (w writtenNot
 	return list[i], true
 }
 
-// withWritten returns a list without old notes and notes about a kind, and with more.
-func withWritten(list []writtenNotice, kind noticeKind, now instant, more ...writtenNotice) []writtenNotice {
-	var kept []writtenNotice
-	for _, w := range list {
-		if w.Kind != kind && !w.isOld(now) {
-			kept = append(kept, w)
-		}
-	}
-	return append(kept, more...)
-}
-
 // laterWritten joins the lists of two customers: the later one of each kind.
 func laterWritten(a, b []writtenNotice) (list []writtenNotice) {
 	for _, kind := range noticeKinds {

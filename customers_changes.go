@@ -156,11 +156,10 @@ func (cu *customersTxn) markWritten(cust id, kind noticeKind, by id, wrote bool)
 	if err != nil {
 		return err
 	}
-	var more []writtenNotice
+	list := slices.DeleteFunc(slices.Clone(c.Written), func(w writtenNotice) bool { return w.Kind == kind || w.isOld(cu.t.now) })
 	if wrote {
-		more = []writtenNotice{{kind, cu.t.now, by}}
+		list = append(list, writtenNotice{kind, cu.t.now, by})
 	}
-	list := withWritten(c.Written, kind, cu.t.now, more...)
 	if slices.Equal(list, c.Written) {
 		return nil
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/binary"
 	"iter"
 	"math"
 	"slices"
@@ -272,25 +271,6 @@ func (pt *pointsTxn) expiring(a *account) ([]expiring, error) {
 	return list, err
 }
 
-// sumsApart is sumsFrom for sums that have entries of their own.
-func (pt *pointsTxn) sumsApart(a *account, from instant, limit int) ([]expiring, error) {
-	list := []expiring{}
-	prefix := pt.partKey(a, partExpiring)
-	for e, err := range pt.t.Scan(slices.Clone(prefix).instant(from), prefix.after(), false) {
-		if err != nil {
-			return nil, err
-		}
-		if len(e.Value) != 8 {
-			return nil, unreadable(e.Key)
-		}
-		list = append(list, expiring{decimal(binary.BigEndian.Uint64(e.Value)), instantIn(e.Key[len(prefix):])})
-		if len(list) == limit {
-			break
-		}
-	}
-	return list, nil
-}
-
 // expiringFrom lists the first points, up to limit moments, that expire or lapse at a moment or
 // later. When what is available lapses, that is all of it.
 func (pt *pointsTxn) expiringFrom(a *account, from instant, limit int) (list []expiring, err error) {
@@ -327,7 +307,20 @@ func (pt *pointsTxn) sumsFrom(a *account, from instant, limit int) (list []expir
 		i, _ := slices.BinarySearchFunc(sums, from, func(s expiring, at instant) int { return cmp.Compare(s.ExpiresAt, at) })
 		return sums[i:][:min(limit, len(sums)-i)], nil
 	}
-	return pt.sumsApart(a, from, limit)
+	prefix := pt.partKey(a, partExpiring)
+	for e, err := range pt.t.Scan(slices.Clone(prefix).instant(from), prefix.after(), false) {
+		if err != nil {
+			return nil, err
+		}
+		if len(e.Value) != 8 {
+			return nil, unreadable(e.Key)
+		}
+		list = append(list, expiring{decimal(uintIn(e.Value)), instantIn(e.Key[len(prefix):])})
+		if len(list) == limit {
+			break
+		}
+	}
+	return list, nil
 }
 
 // creditID is the id of the credit at seq, whose lot a movement names. It was made by the

@@ -464,8 +464,10 @@ func (rw *rewardsTxn) undoRedemption(c *customer, x *redemption) error {
 	if err := rw.changeRedemption(x, func() { x.CancelledAt, x.Balance = rw.t.now, a.Balance }); err != nil {
 		return err
 	}
-	if err := rw.undoActivity(a, x); err != nil {
-		return err
+	if x.isActivity() {
+		if err := rw.undoSpending(a, x.CreatedAt); err != nil {
+			return err
+		}
 	}
 	if err := rw.t.points.saveAccount(a); err != nil {
 		return err

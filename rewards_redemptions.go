@@ -4,7 +4,6 @@ import (
 	"iter"
 	"maps"
 	"math"
-	"math/bits"
 	"slices"
 	"strings"
 	"unicode"
@@ -151,14 +150,6 @@ func (rw *rewardsTxn) lastSpent(a *account, after instant) (instant, error) {
 		after = max(after, m.CreatedAt) // one that was written before may be dated later
 	}
 	return after, nil
-}
-
-// undoActivity takes a cancelled redemption out of what the account's customer was active by.
-func (rw *rewardsTxn) undoActivity(a *account, x *redemption) error {
-	if !x.isActivity() {
-		return nil
-	}
-	return rw.undoSpending(a, x.CreatedAt)
 }
 
 // undoSpending is voucherGiver.undoSpending.
@@ -586,10 +577,7 @@ func (c *redemptionPager) keepTimes(block uint64, members *blockset.Bitmap) erro
 
 // takeBlock takes the members of a block, newest first.
 func (c *redemptionPager) takeBlock(block uint64, members *blockset.Bitmap) {
-	var n uint64
-	for _, b := range members {
-		n += uint64(bits.OnesCount8(b))
-	}
+	n := members.Count()
 	if uint64(len(c.found)) == c.limit || c.total+n <= c.skip() {
 		c.total += n
 		return

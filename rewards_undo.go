@@ -40,19 +40,15 @@ func (rw *rewardsTxn) undoSubject(u id, redemption bool) (*undoSubject, error) {
 	return &undoSubject{s.Customer, s.By, s.RegisteredAt, s.Type == typePurchase && !undone, undone}, nil
 }
 
-// askable reports whether a user may ask for the subject to be undone: for an own redemption, or an
-// own purchase of today.
-func (s *undoSubject) askable(user id, redemption, today bool) bool {
-	return s.open && s.by.Type == byUser && s.by.ID == user && (redemption || today)
-}
-
-// mayAskToUndo reports whether a user may ask for a subject to be undone now.
+// mayAskToUndo reports whether a user may ask for a subject to be undone now: for an own redemption, or
+// an own purchase of today.
 func (rw *rewardsTxn) mayAskToUndo(user, subject id, redemption bool) (bool, error) {
 	s, err := rw.undoSubject(subject, redemption)
 	if err != nil {
 		return false, err
 	}
-	return s.askable(user, redemption, rw.t.dayOf(s.at) == rw.t.dayOf(rw.t.now)), nil
+	today := rw.t.dayOf(s.at) == rw.t.dayOf(rw.t.now)
+	return s.open && s.by.Type == byUser && s.by.ID == user && (redemption || today), nil
 }
 
 // stands reports whether a request is to be shown, given whether its subject can be undone.

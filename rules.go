@@ -656,11 +656,7 @@ func (ru *rulesTxn) openAccount(c *customer, p *program) error {
 		if !ru.givesAtSignup(*r) || r.Points == nil {
 			continue
 		}
-		err := ru.t.points.credit(a, &movement{
-			Category: r.category(), Amount: *r.Points, Comment: r.Name,
-			AvailFrom: ru.inDays(ru.t.now, r.PendingDays), Expires: ru.inDays(ru.t.now, r.ExpiresInDays),
-		})
-		if err != nil {
+		if err := ru.credit(a, r); err != nil {
 			return err
 		}
 	}
@@ -675,6 +671,14 @@ func (ru *rulesTxn) openAccount(c *customer, p *program) error {
 		}
 	}
 	return nil
+}
+
+// credit gives the points of a rule that is not for purchases.
+func (ru *rulesTxn) credit(a *account, r *rule) error {
+	return ru.t.points.credit(a, &movement{
+		Category: r.category(), Amount: *r.Points, Comment: r.Name,
+		AvailFrom: ru.inDays(ru.t.now, r.PendingDays), Expires: ru.inDays(ru.t.now, r.ExpiresInDays),
+	})
 }
 
 // inDays is the same time of day, so many days after a moment by the organization's

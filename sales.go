@@ -163,18 +163,17 @@ func (l *line) fields(c *coder) { c.decimal(&l.Points); c.decimal(&l.Returned) }
 
 // isLimited reports whether a purchase used up a part of a daily limit.
 func (s *sale) isLimited() bool {
-	for v := range s.shares {
-		if len(v.Limited) > 0 {
-			return true
-		}
-	}
-	return false
+	return s.hasShare(func(v *saleShare) bool { return len(v.Limited) > 0 })
 }
 
 // isCounted reports whether a purchase counts in a life or a budget of some rule.
 func (s *sale) isCounted() bool {
+	return s.hasShare(func(v *saleShare) bool { return len(v.Counts) > 0 })
+}
+
+func (s *sale) hasShare(is func(*saleShare) bool) bool {
 	for v := range s.shares {
-		if len(v.Counts) > 0 {
+		if is(v) {
 			return true
 		}
 	}

@@ -41,17 +41,12 @@ type tally struct {
 const tallyPaid = 1
 
 func (s *tally) fields(c *coder) {
-	c.uint(&s.NewCustomers)
-	c.uint(&s.GoneCustomers)
-	c.uint(&s.Active)
-	c.uint(&s.Purchases)
-	c.uint(&s.Returns)
-	c.decimal(&s.SalesAmount)
-	c.decimal(&s.ReturnsAmount)
-	c.decimal(&s.PointsIssued)
-	c.decimal(&s.PointsRedeemed)
-	c.decimal(&s.PointsExpired)
-	c.decimal(&s.PointsReversed)
+	for _, n := range []*uint64{&s.NewCustomers, &s.GoneCustomers, &s.Active, &s.Purchases, &s.Returns} {
+		c.uint(n)
+	}
+	for _, v := range []*decimal{&s.SalesAmount, &s.ReturnsAmount, &s.PointsIssued, &s.PointsRedeemed, &s.PointsExpired, &s.PointsReversed} {
+		c.decimal(v)
+	}
 	if c.optional(tallyPaid, s.PointsPaid != 0 || s.AmountPaid != 0) {
 		c.decimal(&s.PointsPaid)
 		c.decimal(&s.AmountPaid)

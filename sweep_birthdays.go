@@ -343,11 +343,7 @@ func (ru *rulesTxn) giveBirthdayIn(c *customer, p *program, on day) (given bool,
 			continue
 		}
 		given = true
-		err := ru.t.points.credit(a, &movement{
-			Category: r.category(), Amount: *r.Points, Comment: r.Name,
-			AvailFrom: ru.inDays(ru.t.now, r.PendingDays), Expires: ru.inDays(ru.t.now, r.ExpiresInDays),
-		})
-		if err != nil {
+		if err := ru.credit(a, r); err != nil {
 			return false, err
 		}
 	}

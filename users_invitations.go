@@ -479,8 +479,8 @@ func (l *logins) accept(ctx context.Context, in *acceptance, now instant) (*logg
 				err = fault
 			}
 		}
-	} else {
-		h, err = l.newPassword(ctx, a, in)
+	} else if err = l.checkPassword(ctx, a, in); err == nil {
+		h, err = l.hash(ctx, in.Password)
 	}
 	if err != nil {
 		return nil, err
@@ -515,14 +515,6 @@ func (l *logins) enter(ctx context.Context, a *accepted, in *acceptance, now ins
 		}
 		return t.people.admit(u, &in.arrival)
 	})
-}
-
-// newPassword checks what checkPassword does, and hashes the password.
-func (l *logins) newPassword(ctx context.Context, a *accepted, in *acceptance) (h passwordHash, err error) {
-	if err := l.checkPassword(ctx, a, in); err != nil {
-		return h, err
-	}
-	return l.hash(ctx, in.Password)
 }
 
 // checkPassword checks the name and the password of somebody new, or the other password of a

@@ -77,10 +77,13 @@ func (r *verifyRun) verify() (*verification, error) {
 func newVerifyRun(most effort, s sizes, tx Tx, now instant, earlier []ledgerState) *verifyRun {
 	r := &verifyRun{
 		effort: most, engine: &engine{sizes: s}, now: now, earlier: earlier,
-		txs: shares(tx, most.workers), seed: maphash.MakeSeed(), careful: alwaysCareful(),
+		txs: shares(tx, most.workers), seed: maphash.MakeSeed(),
 		progress: new(verifyProgress),
 	}
 	r.workers = len(r.txs)
+	for t := range r.careful { // looked up in every pass
+		r.careful[t] = table(t).is(byEntry)
+	}
 	r.secret = [2]uint64{maphash.Comparable(r.seed, 1), maphash.Comparable(r.seed, 2)}
 	return r
 }

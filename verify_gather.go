@@ -304,14 +304,6 @@ func (s *tableSet) join(o *tableSet) {
 	}
 }
 
-// alwaysCareful returns the tables whose entries are looked up in every pass.
-func alwaysCareful() (s tableSet) {
-	for t := range s {
-		s[t] = table(t).is(byEntry)
-	}
-	return s
-}
-
 // A tableSum is how many entries there are, and the sum of their hashes. Two
 // tables with the same sum have the same entries, except for a chance of one in
 // 2^64: the hash has a new seed in each verification.
