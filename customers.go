@@ -470,7 +470,6 @@ func (cu *customersTxn) newCustomer(e enrolment) (*customer, error) {
 	return c, cu.t.rules.openAccounts(c)
 }
 
-// at returns the customer with a number in the organization's list.
 func (cu *customersTxn) at(number uint64) (*customer, error) {
 	cust, err := cu.idAt(number)
 	if err != nil {
@@ -483,7 +482,6 @@ func (cu *customersTxn) listKey(number uint64) key {
 	return orgKey('l', cu.t.org).byte('c').u64(number)
 }
 
-// idsAt returns the customers with some numbers.
 func (cu *customersTxn) idsAt(numbers []uint64) ([]id, error) {
 	warm(cu.t.Tx, numbers, cu.listKey)
 	list := make([]id, len(numbers))
@@ -529,7 +527,6 @@ func (cu *customersTxn) read(cust id, c *customer) error {
 	return atKey(k, decodeInto(record, c))
 }
 
-// between yields the customers with the numbers from first to last.
 func (cu *customersTxn) between(first, last uint64) iter.Seq2[*customer, error] {
 	return func(yield func(*customer, error) bool) {
 		var list []id

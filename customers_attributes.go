@@ -87,7 +87,6 @@ func mergeAttributes(list, changes []attribute) []attribute {
 	return merged
 }
 
-// checkAttributes returns attributes_invalid if there are too many.
 func checkAttributes(list []attribute) error {
 	if len(list) > maxAttributes {
 		return newError(codeAttributesInvalid).on("attributes")

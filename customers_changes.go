@@ -44,7 +44,6 @@ func (cu *customersTxn) patch(cust id, p customerPatch, holds func(etag string) 
 	return after, cu.change(c, after)
 }
 
-// of returns the customer as the patch makes it.
 func (p *customerPatch) of(c *customer, today day) *customer {
 	after := *c
 	for _, f := range []struct{ to, from *string }{
@@ -116,7 +115,6 @@ func (c *customer) profile(to *coder) {
 	}
 }
 
-// etag is a hash of the fields that a PATCH can change.
 func (c *customer) etag() string {
 	var to coder
 	to.id(&c.ID)
@@ -167,7 +165,6 @@ func (cu *customersTxn) markWritten(cust id, kind noticeKind, by id, wrote bool)
 	return cu.save(c)
 }
 
-// moveProfile replaces all index entries of a changed customer.
 func (cu *customersTxn) moveProfile(before, after *customer) error {
 	after.UpdatedAt = cu.t.now
 	if err := cu.moveIndexes(before, after); err != nil {

@@ -35,7 +35,6 @@ func (se *searchTxn) gramKey(block uint32, gram string) key {
 	return orgKey('g', se.t.org).u32(block).text(gram)
 }
 
-// appendGrams appends the grams of a customer's texts.
 func appendGrams(list []ngram.At, number uint64, texts []string) []ngram.At {
 	list = ngram.Append(list, number, texts[0], placeName, placeName)
 	list = ngram.Append(list, number, texts[1], placeAt-strings.IndexByte(texts[1], '@'), placeAt)

@@ -33,7 +33,6 @@ func (cu *customersTxn) statusCountKey(letter byte, group uint32) key {
 	return orgKey('K', cu.t.org).byte(1).byte(letter).u32(group)
 }
 
-// moveStatus moves a customer from one status's set to another's.
 func (cu *customersTxn) moveStatus(number uint64, from, to string) error {
 	if from == to {
 		return nil
@@ -123,7 +122,6 @@ func (cu *customersTxn) groupSizes(f statusFilter, n uint64) ([]uint64, error) {
 	return sizes, nil
 }
 
-// countShown is how many customers are not hidden.
 func (cu *customersTxn) countShown() (total uint64, err error) {
 	n, err := cu.t.count()
 	if err != nil {
@@ -323,7 +321,6 @@ func (cu *customersTxn) page(w walk) (found []id, next uint64, err error) {
 	return found, next, nil
 }
 
-// takes reports whether a customer is in the walk.
 func (w *walk) takes(c *customer) (bool, error) {
 	switch {
 	case c.hidden(), w.status != "" && c.Status != w.status, c.UpdatedAt < w.since:

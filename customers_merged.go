@@ -80,7 +80,6 @@ type stubEntry struct {
 	id             id     // of the stub
 }
 
-// stubEntries yields the entries whose keys begin with prefix.
 func stubEntries(tx Tx, prefix key) iter.Seq2[stubEntry, error] {
 	return func(yield func(stubEntry, error) bool) {
 		for e, err := range scan(tx, prefix, false) {
@@ -226,7 +225,6 @@ type sealsTxn struct {
 	last    shownCustomer // the last customer that was read or written
 }
 
-// newSecret makes the secret of the customer with a number.
 func (sl *sealsTxn) newSecret(number uint64) sealSecret {
 	secret := sl.t.secret("answers", number)
 	return sealSecret(secret[:])
@@ -272,7 +270,6 @@ func (sl *sealsTxn) remember(c *customer) {
 	sl.last = shownCustomer{c.ID, c.Number, c.Status == statusErased, c.Secret}
 }
 
-// sealing returns what answers that show a customer are sealed with.
 func (sl *sealsTxn) sealing(cust id) (shownCustomer, error) {
 	if sl.last.id == cust {
 		return sl.last, nil

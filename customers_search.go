@@ -182,7 +182,6 @@ func (se *searchTxn) find(needle string, f statusFilter, p page) (numbers []uint
 	return numbers, total, err
 }
 
-// needle prepares a search in this organization.
 func (se *searchTxn) needle(search string) *needle {
 	return newNeedle(search, se.t.cfg.Organization.Profile.Country)
 }

@@ -285,7 +285,6 @@ func (pt *pointsTxn) expire(a *account, moment instant, lots []*lot) error {
 	return pt.record(a, m)
 }
 
-// expireAll is expire for any number of lots.
 func (pt *pointsTxn) expireAll(a *account, moment instant, lots []*lot) error {
 	for some := range slices.Chunk(lots, maxUses) {
 		if err := pt.expire(a, moment, some); err != nil {
@@ -459,7 +458,6 @@ func (pt *pointsTxn) tellExpiring(a *account) error {
 	}
 }
 
-// tellOf announces points.
 func (pt *pointsTxn) tellOf(a *account, e expiring) error {
 	return pt.t.feed.emit(eventPointsExpiring, a.customer.Number, uint64(a.program.Number), uint64(e.ExpiresAt), uint64(e.Amount))
 }

@@ -340,7 +340,6 @@ func (pt *pointsTxn) firstDue(a *account, after instant) (instant, error) {
 
 func instantIn(k []byte) instant { return instant(uintIn(k) ^ 1<<63) }
 
-// isOwn reports whether the account is in the customer's own program.
 func (a *account) isOwn() bool { return a.customer.Program == a.program.Number }
 
 // sold is what the sales that count in the account's program add up to. For the
@@ -409,7 +408,6 @@ func (pt *pointsTxn) soonestLapse() instant {
 	return (pt.t.dayOf(pt.t.now) + leastNotice).end(pt.t.cfg.zone)
 }
 
-// beginIdle sets when an account lapses whose last activity was at a moment.
 func (pt *pointsTxn) beginIdle(a *account, at instant) {
 	if a.Idle.Months = a.program.inactiveMonths(); a.Idle.Months > 0 {
 		a.Idle.End = pt.idleEnd(a, at)
@@ -429,7 +427,6 @@ func (pt *pointsTxn) active(a *account, at instant) {
 	}
 }
 
-// redeemed notes a debit of category Redemption.
 func (pt *pointsTxn) redeemed(a *account, at instant) {
 	if a.Idle.Months > 0 {
 		a.Idle.Redeemed = max(a.Idle.Redeemed, at)

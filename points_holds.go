@@ -180,7 +180,6 @@ type newHold struct {
 	Comment  string
 }
 
-// place sets points aside.
 func (pt *pointsTxn) place(in newHold) (*hold, error) {
 	c, err := pt.t.customers.get(in.Customer)
 	if err != nil {
@@ -447,13 +446,11 @@ func (pt *pointsTxn) moveHolds(from, to *account) error {
 	return nil
 }
 
-// isOfHold reports whether an event is about a hold.
 func (e *event) isOfHold() bool { return e.Kind == eventPointsHeld || e.Kind == eventPointsReleased }
 
 // hold is the id of the hold that an event is about.
 func (e *event) hold() id { return id(key(nil).u64(e.Refs[0]).u64(e.Refs[1])) }
 
-// emitHold adds an event of a hold to the feed.
 func (pt *pointsTxn) emitHold(kind eventKind, h *hold) error {
 	return pt.t.feed.emit(kind, uintIn(h.ID[:8]), uintIn(h.ID[8:]))
 }

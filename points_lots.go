@@ -54,7 +54,6 @@ func (a *account) lotsOf(part byte) *[]lot {
 	return &a.Lots
 }
 
-// findLot returns the place of a lot in the account's own record.
 func (a *account) findLot(part byte, l *lot) (i int, found bool) {
 	return slices.BinarySearchFunc(*a.lotsOf(part), l, func(other lot, l *lot) int {
 		return cmp.Or(cmp.Compare(other.moment(part), l.moment(part)), cmp.Compare(other.Seq, l.Seq))
@@ -237,7 +236,6 @@ func (pt *pointsTxn) setSumsApart(a *account) error {
 	return nil
 }
 
-// changePending is changeLot for a pending lot.
 func (pt *pointsTxn) changePending(a *account, l *lot, amount decimal) error {
 	if l.Left += amount; l.Left == 0 {
 		a.notDueAt(l.AvailFrom)

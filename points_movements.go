@@ -319,7 +319,6 @@ func (pt *pointsTxn) emitMovement(m *movement) error {
 	return pt.t.feed.emit(kind, m.Seq)
 }
 
-// countMovement adds a movement to the tally.
 func (s *tally) countMovement(m *movement) {
 	switch {
 	case m.Category == categoryMerge: // what one customer loses another one gets

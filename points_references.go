@@ -19,7 +19,6 @@ type carriedOver struct {
 	historic *decimal // points earned before; nil if none are told
 }
 
-// any reports whether there are points.
 func (b *carriedOver) any() bool {
 	return b.points != nil && *b.points != 0 || b.historic != nil && *b.historic != 0
 }
@@ -43,7 +42,6 @@ func (a *account) hasHistoric(points decimal) bool {
 	return points == a.historic() || slices.ContainsFunc(a.Historic, func(h historicPoints) bool { return h.Points == points })
 }
 
-// historic is the sum of the account's historic points.
 func (a *account) historic() (sum decimal) {
 	for _, h := range a.Historic {
 		sum += h.Points

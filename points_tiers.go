@@ -137,7 +137,6 @@ func (t *tier) name() string {
 	return t.Name
 }
 
-// nameOrNull is the tier's name, null without a tier.
 func (t *tier) nameOrNull() *string {
 	if t == nil {
 		return nil
@@ -253,7 +252,6 @@ func (pt *pointsTxn) days(a *account) iter.Seq2[dayBasis, error] {
 	}
 }
 
-// saveDays writes the days apart that have changed.
 func (pt *pointsTxn) saveDays(a *account) error {
 	for _, changed := range a.days {
 		k := pt.partKey(a, partBasis).day(changed.Day)
@@ -319,7 +317,6 @@ func (pt *pointsTxn) shrinkWindow(a *account, at instant) error {
 	return nil
 }
 
-// clearWindow drops all days.
 func (pt *pointsTxn) clearWindow(a *account) error {
 	var all []day
 	for d, err := range pt.days(a) {

@@ -500,7 +500,6 @@ func (c *redemptionPager) wholeBlock(block uint64) *blockset.Bitmap {
 	return members
 }
 
-// keepSets drops the members that are not in all of the sets.
 func (c *redemptionPager) keepSets(block uint64, members *blockset.Bitmap, sets []key) error {
 	for _, set := range sets {
 		value, _, err := c.txn.Get(set.u32(uint32(block)))
@@ -575,7 +574,6 @@ func (c *redemptionPager) keepTimes(block uint64, members *blockset.Bitmap) erro
 	return nil
 }
 
-// takeBlock takes the members of a block, newest first.
 func (c *redemptionPager) takeBlock(block uint64, members *blockset.Bitmap) {
 	n := members.Count()
 	if uint64(len(c.found)) == c.limit || c.total+n <= c.skip() {

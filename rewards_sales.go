@@ -105,7 +105,6 @@ func (rw *rewardsTxn) takeVouchers(c *customer, s *sale, original *id, restore b
 	return nil
 }
 
-// undoIf cancels a redemption with a status.
 func (rw *rewardsTxn) undoIf(c *customer, seq uint64, status string) error {
 	x, err := rw.redemptionAt(seq)
 	if err != nil || x.status(rw.t.now) != status {

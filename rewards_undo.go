@@ -17,7 +17,6 @@ type undoSubject struct {
 	undone   bool    // it was
 }
 
-// undoSubject is the purchase or redemption with an id.
 func (rw *rewardsTxn) undoSubject(u id, redemption bool) (*undoSubject, error) {
 	if redemption {
 		x, err := rw.redemption(u)

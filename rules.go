@@ -55,7 +55,6 @@ type earningSteps struct {
 	Rounding decimal // to the program's decimals, and down to what a budget had left
 }
 
-// total adds up the awards.
 func (e earning) total() (sum decimal) {
 	for _, w := range e.awards {
 		sum += w.points
@@ -462,7 +461,6 @@ func (r *rule) has(c condition) bool {
 	return c == conditionExcluded || c == conditionPaid
 }
 
-// meets reports whether a purchase meets a condition that the rule has.
 func (r *rule) meets(c condition, f *facts) bool {
 	switch c {
 	case conditionSKUs:
@@ -501,7 +499,6 @@ func (r *rule) meets(c condition, f *facts) bool {
 	return false
 }
 
-// unmet are the conditions of a purchase rule that a purchase does not meet.
 func (r *rule) unmet(f *facts) (s conditionSet) {
 	for c := range conditions {
 		if r.has(c) && !r.meets(c, f) {
@@ -567,7 +564,6 @@ func (r *rule) matches(f *facts, i int) bool {
 	return (len(r.SKUs) == 0 || matchesAny(r.SKUs, sku)) && !r.excludes(f, sku)
 }
 
-// matchesAny reports whether a sku matches one of several patterns.
 func matchesAny(patterns []string, sku string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return matchSKU(pattern, sku) })
 }

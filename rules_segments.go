@@ -98,7 +98,6 @@ const (
 	pointsField    = "points:"
 )
 
-// segmentFieldOf is the field of a name.
 func segmentFieldOf(name string) (f segmentField, known bool) {
 	if attribute, is := strings.CutPrefix(name, attributeField); is {
 		return segmentField{value: func(p *profile) string { return p.attribute(attribute) }}, isAttributeName(attribute)
@@ -138,7 +137,6 @@ func (p *profile) expiringWithin() decimal {
 	return decimalOf(int(p.t.dayOf(first[0].ExpiresAt) - p.t.dayOf(p.t.now)))
 }
 
-// pointsIn is the balance in the program with a key.
 func (p *profile) pointsIn(key string) decimal {
 	in := p.t.cfg.programKey(key)
 	if in == nil {
@@ -341,7 +339,6 @@ func (ru *rulesTxn) members(s *segment, after uint64, limit int) (found []id, ne
 	return ru.t.customers.page(w)
 }
 
-// bySegmentPriority lists the segments, highest priority first, then by key.
 func (c *config) bySegmentPriority() []*segment {
 	return slices.SortedFunc(slices.Values(c.Segments), func(a, b *segment) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Key, b.Key))

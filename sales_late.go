@@ -248,7 +248,6 @@ func (sa *salesTxn) expireLate(list []affectedAccount, s *sale) (*sale, error) {
 	return s, sa.save(s)
 }
 
-// registeredBefore returns how many sales were registered before a moment.
 func (sa *salesTxn) registeredBefore(at instant) (uint64, error) {
 	if at <= 0 {
 		return 0, nil

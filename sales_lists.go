@@ -167,7 +167,6 @@ func (c *salePager) cut(t *txn) ([]*sale, uint64, error) {
 	return list, c.total, err
 }
 
-// salesOf lists one customer's sales.
 func (lists *saleListsTxn) salesOf(f saleFilter, p page) ([]*sale, uint64, error) {
 	c, err := lists.t.customers.get(*f.customer)
 	if err != nil {
@@ -240,7 +239,6 @@ func (lists *saleListsTxn) chainSpan(c *customer, after uint64, p page) ([]*sale
 	return list, total, nil
 }
 
-// linkAt returns the link of a sale in its customer's chain.
 func (lists *saleListsTxn) linkAt(seq uint64) (link, error) {
 	s, err := lists.t.sales.at(seq)
 	if err != nil {
@@ -249,7 +247,6 @@ func (lists *saleListsTxn) linkAt(seq uint64) (link, error) {
 	return s.Link, nil
 }
 
-// salesCalled lists the sales with one externalId.
 func (lists *saleListsTxn) salesCalled(f saleFilter, p page) ([]*sale, uint64, error) {
 	cut, n := salePager{page: p, byDate: f.byDate}, lists.t.search.needle(f.search)
 	prefix := lists.t.sales.externalKey(f.externalID)
@@ -362,7 +359,6 @@ const (
 	logStep = 1000
 )
 
-// search lists the sales of all customers that a search finds.
 func (lists *saleListsTxn) search(f saleFilter, p page) ([]*sale, uint64, error) {
 	set, n, err := lists.t.search.searchAll(f.search)
 	if err != nil || n == 0 {
@@ -387,7 +383,6 @@ func (lists *saleListsTxn) search(f saleFilter, p page) ([]*sale, uint64, error)
 	return lists.salesOfMany(set, f, p)
 }
 
-// customersIn reads the customers of a set.
 func (lists *saleListsTxn) customersIn(set customerSet) (list []*customer, err error) {
 	for number := range set.backward() {
 		c, err := lists.t.customers.at(number)
@@ -447,7 +442,6 @@ func (lists *saleListsTxn) salesOfFew(list []*customer, f saleFilter, p page) ([
 	return found, total, err
 }
 
-// salesOfAll lists the sales of all customers by the log.
 func (lists *saleListsTxn) salesOfAll(f saleFilter, p page) ([]*sale, uint64, error) {
 	n, err := lists.t.count()
 	if err != nil {
@@ -460,7 +454,6 @@ func (lists *saleListsTxn) salesOfAll(f saleFilter, p page) ([]*sale, uint64, er
 	return lists.salesOfMany(set, f, p)
 }
 
-// salesOfMany lists the sales of a set of customers by the log.
 func (lists *saleListsTxn) salesOfMany(set customerSet, f saleFilter, p page) ([]*sale, uint64, error) {
 	n, err := lists.t.count()
 	if err != nil || f.to < f.from {

@@ -119,7 +119,6 @@ func (l *saleLogTxn) loggedSales(block, sales uint64) ([]byte, error) {
 	return value, err
 }
 
-// save writes the slots and the block that the transaction holds.
 func (l *saleLogTxn) save() error {
 	for level := range l.slots {
 		if err := l.saveSlot(&l.slots[level]); err != nil {

@@ -59,7 +59,6 @@ func multipleOf(step decimal, f fraction, up bool) decimal {
 	return decimal(n.Int64()) * step
 }
 
-// worth is what points pay.
 func (y *payTerms) worth(points decimal) decimal {
 	return multipleOf(y.cent, points.fraction().mul(y.amount.fraction()).quo(y.points.fraction()), false)
 }

@@ -235,7 +235,6 @@ func (sa *salesTxn) factsOf(c *customer, s *sale, total decimal, own *account, p
 	}
 }
 
-// giveEarned gives what a purchase earned in one program.
 func (sa *salesTxn) giveEarned(s *sale, p *affectedAccount) error {
 	if err := sa.countSold(p.account, s.CreatedAt, basis{Spent: s.Total, Purchases: 1}); err != nil {
 		return err

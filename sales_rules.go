@@ -214,7 +214,6 @@ func (u *ruleUses) count(v *saleShare, e *earning) error {
 	return u.err
 }
 
-// gave is what a rule gave a purchase in a share.
 func (v *saleShare) gave(p *program, rule string) decimal {
 	ruleID := p.ruleIDOf(rule)
 	for _, r := range v.Rules {
@@ -294,7 +293,6 @@ func (u *ruleUses) spend(rule string, points decimal) error {
 	return putCount(u.t, k, b, b.Used == 0)
 }
 
-// putCount writes a count, or deletes it if it is none.
 func putCount(t *txn, k key, n fielded, none bool) error {
 	if none {
 		return t.Delete(k)
@@ -302,7 +300,6 @@ func putCount(t *txn, k key, n fielded, none bool) error {
 	return t.put(k, n)
 }
 
-// budgetUsed is what a rule gave of its budget so far.
 func (sa *salesTxn) budgetUsed(p *program, r *rule) (decimal, error) {
 	return budgetUsed(sa.t.Tx, sa.t.org, p.Number, r.Key)
 }
@@ -449,7 +446,6 @@ type ruleReasons struct {
 	tier string    // before the sale; "": none
 }
 
-// applied reports whether the rule gave something.
 func (w *ruleReasons) applied() bool { return w.points != 0 || w.issued }
 
 // reasonsFor explains a purchase, with the configuration that it was sold under. Both are nil for a
@@ -505,7 +501,6 @@ func (sa *salesTxn) configOf(s *sale) (*config, error) {
 	return cfg, nil
 }
 
-// gaveIn notes what the rule gave a purchase in a share.
 func (w *ruleReasons) gaveIn(s *sale, v *saleShare) {
 	for _, r := range v.Rules {
 		if r.RuleID == w.id {

@@ -262,7 +262,6 @@ func (sa *salesTxn) undoSubjects() (list []id, err error) {
 	return keyEnds(sa.t.Tx, tableUndoRequests, tableUndoRequests.in(sa.t.org), func(end []byte) id { return id(end) })
 }
 
-// forgetUndoRequest drops the request about a subject, if there is one.
 func (sa *salesTxn) forgetUndoRequest(subject id) error {
 	k := sa.undoRequestKey(subject)
 	_, found, err := sa.t.Get(k)

@@ -119,7 +119,6 @@ func (st *statsTxn) tally(program uint32, at instant) (*tally, error) {
 	return &st.tallies[len(st.tallies)-1].tally, nil
 }
 
-// save writes the tallies that the transaction holds.
 func (st *statsTxn) save() error {
 	for i := range st.tallies {
 		d := &st.tallies[i]
@@ -140,19 +139,16 @@ func (st *statsTxn) activeKey(program uint32, span byte, d day) key {
 	return orgKey('z', st.t.org).u32(program).byte(span).day(d)
 }
 
-// month is the first day of the day's month.
 func (d day) month() day {
 	date := d.date()
 	return dayOn(date.Year(), date.Month(), 1)
 }
 
-// monthEnd is the last day of the day's month.
 func (d day) monthEnd() day {
 	date := d.date()
 	return dayOn(date.Year(), date.Month()+1, 0)
 }
 
-// countActive marks a customer as having bought at a moment.
 func (st *statsTxn) countActive(c *customer, at instant) error {
 	d := st.t.dayOf(at)
 	first, err := putInSet(st.t.Tx, st.activeKey(c.Program, activeDay, d), c.Number, true)
@@ -319,7 +315,6 @@ func (st *statsTxn) addProgram(s *statistics, p *program, points, people bool) e
 	return st.addActive(s, p)
 }
 
-// addActive adds the customers of a program who bought.
 func (st *statsTxn) addActive(s *statistics, p *program) error {
 	total, err := st.activeIn(p, s.total.from, s.total.to)
 	if err != nil {

@@ -288,7 +288,6 @@ func (e *engine) hasEnded(entry Entry, now instant) (bool, error) {
 	return err == nil && e.sessionLimits.over(s, [32]byte(entry.Key[1:]), now), err
 }
 
-// dropIfEnded drops a session or an invitation if it still has ended.
 func (e *engine) dropIfEnded(tx Tx, k key, now instant) error {
 	value, ok, err := tx.Get(k)
 	if err != nil || !ok {

@@ -67,7 +67,6 @@ func (ru *rulesTxn) birthdayKey(c *customer) key {
 	return ru.birthdaysOn(uint32(c.BirthDate % 10000)).id(c.ID)
 }
 
-// hasBirthdays reports whether any program has a Birthday rule.
 func (c *config) hasBirthdays() bool {
 	for _, p := range c.Programs {
 		for i := range p.Rules {
@@ -362,7 +361,6 @@ func (ru *rulesTxn) giveBirthdayIn(c *customer, p *program, on day) (given bool,
 	return given, nil
 }
 
-// takes reports whether so many points more are within the range of points.
 func (a *account) takes(points decimal) bool {
 	_, held := a.all().add(points)
 	_, earned := a.Lifetime.add(points)

@@ -30,7 +30,6 @@ func needsRecount(old, next *config) bool {
 	return false
 }
 
-// startRecount starts a recount of all customers of an organization.
 func startRecount(tx Tx, org uint32) error { return putUint(tx, orgKey('q', org), 1) }
 
 // recountAll is startRecount without a new document. It marks the configuration itself.
@@ -259,21 +258,18 @@ func (list dayBases) kept(tb tierBasis) dayBases {
 	return years
 }
 
-// addMovement counts one of the account's movements.
 func (list *dayBases) addMovement(t *txn, m *movement) {
 	if m.Amount > 0 && isEarning(m.Category) {
 		list.add(t.dayOf(m.CreatedAt), basis{Points: m.Amount})
 	}
 }
 
-// addHistoric counts the account's historic points.
 func (list *dayBases) addHistoric(a *account) {
 	for _, h := range a.Historic {
 		list.add(h.Day, basis{Points: h.Points})
 	}
 }
 
-// addSale counts one of the customer's sales, for the account in a program.
 func (list *dayBases) addSale(t *txn, s *sale, program uint32) {
 	if b, ok := s.basisIn(program); ok {
 		list.add(t.dayOf(s.CreatedAt), b)

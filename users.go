@@ -127,7 +127,6 @@ func userByEmail(tx Tx, email string) (*user, error) {
 	return u, err
 }
 
-// hasUsers reports whether there is any user.
 func hasUsers(tx Tx) (bool, error) { return hasAny(tx, newKey('N')) }
 
 // organizationsOf returns the organizations that a user is a member of, in order.
@@ -146,7 +145,6 @@ type teammate struct {
 	*membership
 }
 
-// active reports whether the member may use the panel in the organization.
 func (m *teammate) active() bool { return m.user.Disabled == 0 && m.membership.Disabled == 0 }
 
 // A peopleTxn is the panel's users and their sessions in a transaction.
@@ -222,7 +220,6 @@ func (p *peopleTxn) saveMembership(user id, m *membership) error {
 	return p.t.put(membershipKey(p.t.org, user), m)
 }
 
-// addUser stores a new user.
 func (p *peopleTxn) addUser(u *user) error {
 	u.ID, u.CreatedAt = p.t.id(), p.t.now
 	if err := p.t.Put(emailKey(u.Email), u.ID[:]); err != nil {
@@ -231,7 +228,6 @@ func (p *peopleTxn) addUser(u *user) error {
 	return p.saveUser(u)
 }
 
-// addMember makes a user a member of the organization.
 func (p *peopleTxn) addMember(user id, m *membership) error {
 	if err := p.t.Put(membershipOfKey(user, p.t.org), nil); err != nil {
 		return err
@@ -239,7 +235,6 @@ func (p *peopleTxn) addMember(user id, m *membership) error {
 	return p.saveMembership(user, m)
 }
 
-// usersEmail returns an e-mail as users have it.
 func usersEmail(text string) (string, error) {
 	email, ok := contact.Email(text)
 	if !ok {
@@ -248,7 +243,6 @@ func usersEmail(text string) (string, error) {
 	return email, nil
 }
 
-// usersName returns a name as users have it.
 func usersName(text string) (string, error) {
 	name := trimBlanks(text)
 	if name == "" || utf8.RuneCountInString(name) > maxUserName || strings.ContainsFunc(name, forbidden) || strings.ContainsAny(name, "\n\t") {
@@ -266,7 +260,6 @@ func (m *member) authority() role {
 	return m.role
 }
 
-// is reports whether the member is the given user.
 func (m *member) is(user id) bool { return m != nil && m.user.ID == user }
 
 // mayManage returns an error unless m may change a user's role from one to another; "" is no
@@ -435,7 +428,6 @@ func (p *peopleTxn) sameUser(m *member) (*user, error) {
 // An accountChange is what users change of themselves; nil leaves a field as it is.
 type accountChange struct{ Name, Language, Theme *string }
 
-// changeAccount changes what users change of themselves.
 func (p *peopleTxn) changeAccount(m *member, in accountChange) error {
 	u, err := p.sameUser(m)
 	if err != nil {
@@ -505,7 +497,6 @@ func homesOf(tx Tx, user id) ([]uint32, error) {
 	return orgs, err
 }
 
-// each runs fn in each organization of a user.
 func (p *peopleTxn) each(user id, fn func(*txn) error) error {
 	orgs, err := organizationsOf(p.t.Tx, user)
 	if err != nil {
@@ -514,7 +505,6 @@ func (p *peopleTxn) each(user id, fn func(*txn) error) error {
 	return p.eachIn(orgs, fn)
 }
 
-// eachIn runs fn in each of some organizations.
 func (p *peopleTxn) eachIn(orgs []uint32, fn func(*txn) error) error {
 	for _, org := range orgs {
 		in := p.t

@@ -108,7 +108,6 @@ func (p *peopleTxn) addFactor(m *member, secret, code string) (recovery []string
 	return recovery, p.noteEverywhere(m.user.ID, auditUserChanged, []change{{"secondFactor", nil, true}})
 }
 
-// newRecovery stores a factor with new recovery codes.
 func (p *peopleTxn) newRecovery(user id, f *secondFactor) (codes []string, err error) {
 	f.Recovery = nil
 	for range recoveryCodes {
@@ -172,7 +171,6 @@ func withCode[T any](ctx context.Context, l *logins, m *member, code, requestID 
 	return result, err
 }
 
-// renewRecovery gives a member other recovery codes.
 func (l *logins) renewRecovery(ctx context.Context, m *member, code, requestID string, from *arrival, now instant) (codes []string, err error) {
 	return withCode(ctx, l, m, code, requestID, from, now, func(t *txn, again *member, f *secondFactor) ([]string, error) {
 		codes, err := t.people.newRecovery(again.user.ID, f)

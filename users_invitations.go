@@ -79,7 +79,6 @@ func invitationKey(hash [32]byte) key { return append(newKey('V'), hash[:]...) }
 
 func invitationListKey(org uint32, invitation id) key { return orgKey('L', org).id(invitation) }
 
-// usable returns an error if the invitation is spent or too old.
 func (i *invitation) usable(now instant) error {
 	switch {
 	case i == nil:
@@ -135,7 +134,6 @@ func (p *peopleTxn) invite(by *member, email string, r role) (i *invitation, tok
 	return i, token, p.t.audit.note(auditUserInvited, i.ID.String(), []change{{"role", nil, r}})
 }
 
-// addInvitation stores a new invitation and returns its token.
 func (p *peopleTxn) addInvitation(i *invitation) (token string, err error) {
 	open, err := p.invitations()
 	if err != nil {
@@ -188,7 +186,6 @@ func usableInvitations(tx Tx, prefix key, now instant) (list []*listedInvitation
 	return list, nil
 }
 
-// dropInvitation removes an invitation.
 func dropInvitation(tx Tx, i *invitation, hash [32]byte) error {
 	if err := tx.Delete(invitationListKey(i.Org, i.ID)); err != nil {
 		return err
@@ -355,13 +352,11 @@ func (p *peopleTxn) resetUser(u *user, noFactor bool) (i *invitation, token stri
 	return i, token, p.noteEverywhere(u.ID, auditUserReset, changes)
 }
 
-// spendInvitation marks an invitation as used.
 func (p *peopleTxn) spendInvitation(hash [32]byte, i *invitation) error {
 	i.Spent = p.t.now
 	return p.t.put(invitationKey(hash), i)
 }
 
-// joinBy makes a user a member by an invitation.
 func (p *peopleTxn) joinBy(hash [32]byte, i *invitation, u *user) error {
 	if m, err := membershipIn(p.t.Tx, p.t.org, u.ID); err != nil || m != nil {
 		if err == nil {

@@ -114,7 +114,6 @@ func (p *peopleTxn) newToken() string {
 	return base62(new(big.Int).SetBytes(random[:]), tokenDigits)
 }
 
-// tokenHash is what is stored of a token.
 func tokenHash(token string) [32]byte { return sha256.Sum256([]byte(token)) }
 
 // A member is who uses the panel: a user in the organization that its session is in.
@@ -279,7 +278,6 @@ func (p *peopleTxn) addSession(hash [32]byte, s *session) error {
 	return p.t.put(sessionKey(hash), s)
 }
 
-// dropSession removes a session of a user.
 func dropSession(tx Tx, user id, hash [32]byte) error {
 	if err := tx.Delete(sessionKey(hash)); err != nil {
 		return err

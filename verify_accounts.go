@@ -513,7 +513,6 @@ func (r *replayer) takeFrom(m *movement) {
 	}
 }
 
-// compare compares the replayed account with the stored one.
 func (r *replayer) compare(a *account) error {
 	v := r.v
 	// A lot that became available since the last movement is no longer stored as
@@ -541,7 +540,6 @@ func (r *replayer) compare(a *account) error {
 	return r.compareSums(a)
 }
 
-// compareLots compares what is left in each lot with what is stored of it.
 func (r *replayer) compareLots(a *account) error {
 	v := r.v
 	var there [partPending + 1]int // lots with something left, by part
@@ -645,7 +643,6 @@ func (v *verifier) ledgerOf() error {
 	return nil
 }
 
-// earlierStates are the earlier states of this organization's ledger.
 func (v *verifier) earlierStates() (list []ledgerState) {
 	for _, s := range v.run.earlier {
 		if s.Organization == v.txn.cfg.Organization.Slug {
@@ -655,7 +652,6 @@ func (v *verifier) earlierStates() (list []ledgerState) {
 	return list
 }
 
-// redemptionOf returns the redemption that a debit belongs to.
 func (v *verifier) redemptionOf(debit *movement) (*redemption, error) {
 	own := &v.redeemed
 	if own.unread {

@@ -118,7 +118,6 @@ func (v *verifier) oneCustomer(c *customer) error {
 	return v.historyOf(c, what)
 }
 
-// historyOf checks the sales and accounts of a customer and its stubs.
 func (v *verifier) historyOf(c *customer, what subject) error {
 	family, err := v.family(c)
 	if err != nil {
@@ -230,7 +229,6 @@ func (v *verifier) readSales(family []*customer) error {
 	return nil
 }
 
-// readChain adds the sales of a customer's chain to v.history.
 func (v *verifier) readChain(c *customer) error {
 	h := &v.history
 	known, begin := v.gathered.trail(c.ID, gatherSales), len(h.all)
@@ -490,7 +488,6 @@ func (v *verifier) countActive(c *customer, sales []soldSale) {
 	}
 }
 
-// salePoints compares the points that a sale records with its movements.
 func (v *verifier) salePoints(s *soldSale) {
 	last := uint32(0)
 	for kept := range s.shares {

@@ -122,7 +122,6 @@ func (r *replayer) countIdle(m *movement, h *saleHistory) {
 	}
 }
 
-// redeemed counts a redemption that took points.
 func (i *idleAgain) redeemed(x *redemption) {
 	if x.CancelledAt != 0 {
 		return
@@ -253,7 +252,6 @@ func (v *verifier) readHolds(family []*customer) error {
 	return nil
 }
 
-// countHold counts a movement of a hold.
 func (v *verifier) countHold(m *movement) {
 	h := v.holds[m.Hold]
 	if h == nil || h.Program != m.Program {

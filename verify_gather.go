@@ -53,7 +53,6 @@ func (g *gather) has(cust id) bool {
 	return bytes.Compare(cust[:], g.from[:]) >= 0 && (g.to == (id{}) || bytes.Compare(cust[:], g.to[:]) < 0)
 }
 
-// customerIn returns the customer that a record belongs to.
 func customerIn(value []byte) (id, error) {
 	c := readingRecord(value)
 	var cust id // the first field of each kind
@@ -274,7 +273,6 @@ func (t table) is(of trait) bool {
 	return sums[t-manyTables].traits&of == of
 }
 
-// inWords returns the name of what is compared.
 func (t table) inWords() string {
 	if t < manyTables {
 		return tables[t].words

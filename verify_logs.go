@@ -74,7 +74,6 @@ func (v *verifier) users() (users map[id]bool, err error) {
 	return users, nil
 }
 
-// user checks a user's own record.
 func (v *verifier) user(e Entry, of id, what subject) error {
 	u, err := decodeEntry[user](e)
 	if err != nil {
@@ -110,7 +109,6 @@ func (v *verifier) invitationsOf(users map[id]bool, organizations uint32) error 
 	})
 }
 
-// undoRequests checks the requests to undo sales and redemptions.
 func (v *verifier) undoRequests() error {
 	return eachRecord(v, tableUndoRequests, tableUndoRequests.in(v.txn.org), func(e Entry, r *undoRequest) error {
 		u := id(e.Key[len(e.Key)-16:])
@@ -315,7 +313,6 @@ func (v *verifier) webhooks(n *counters) error {
 	return nil
 }
 
-// refersTo reports whether the subject of the event exists.
 func (e *event) refersTo(n *counters, cfg *config) bool {
 	in := func(ref, total uint64) bool { return 0 < ref && ref <= total }
 	program := func(ref uint64) bool { return ref <= 1<<32-1 && cfg.programNumber(uint32(ref)) != nil }

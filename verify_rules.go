@@ -179,7 +179,6 @@ func (v *verifier) holdsUse(s *sale, p *program, n ruleCount) (bool, error) {
 	return x != nil, err
 }
 
-// ruleBudgets checks what rules gave of their budgets.
 func (v *verifier) ruleBudgets() error {
 	for _, r := range sortedNames(v.budgets) {
 		used := ruleBudget{v.budgets[r]}
@@ -224,7 +223,6 @@ func (v *verifier) version(number uint64) (*config, error) {
 	return cfg, nil
 }
 
-// reasons checks why a purchase earned what it did.
 func (v *verifier) reasons(s *sale) error {
 	if s.Version == 0 || s.Type != typePurchase {
 		return nil

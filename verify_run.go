@@ -146,7 +146,6 @@ func (f *findings) statusSet(letter byte) blockset.Set {
 	return f.status[letter]
 }
 
-// block is the block of a set that should be at k.
 func (f *findings) block(k string) *blockset.Bitmap {
 	if f.blocks[k] == nil {
 		f.blocks[k] = new(blockset.Bitmap)
@@ -378,12 +377,10 @@ func eachRecord[T any, P recordPointer[T]](v *verifier, t table, prefix key, che
 	return nil
 }
 
-// dayAt returns the tally of a moment's day, as counted from the records.
 func (v *verifier) dayAt(program uint32, at instant) *tally {
 	return v.day(programDay{program, v.txn.dayOf(at)})
 }
 
-// hash returns the hash of an entry.
 func (v *verifier) hash(k, value []byte) uint64 {
 	b := binary.LittleEndian.AppendUint16(v.space[:0], uint16(len(k)))
 	v.space = append(append(b, k...), value...)

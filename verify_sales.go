@@ -55,7 +55,6 @@ func (v *verifier) allSales() error {
 	return logged.end()
 }
 
-// oneSale checks where a sale is listed and logged.
 func (v *verifier) oneSale(logged *logCheck, s *sale) error {
 	what := subject{kind: "venta", id: s.ID}
 	var space [16]byte
@@ -183,7 +182,6 @@ func (l *logCheck) end() error {
 	return nil
 }
 
-// redemptions checks the indexes of redemptions, and counts them.
 func (v *verifier) redemptions() error {
 	var times span // of the block so far
 	var last uint64
@@ -377,12 +375,10 @@ func (v *verifier) redemptionBy(debit *movement) *redemption {
 	return x
 }
 
-// isPayment reports whether a movement paid for a purchase.
 func (m *movement) isPayment() bool {
 	return m.Category == categoryRedemption && m.Transaction != (id{})
 }
 
-// countPayment checks the movement of a sale's payment.
 func (v *verifier) countPayment(s *soldSale, m *movement) {
 	if s == nil || s.Payment == nil || s.Customer != m.Customer || s.paid {
 		v.problem("movimiento %s: no es el pago de su venta %s", m.id(), m.Transaction)

@@ -50,7 +50,6 @@ func (v *verifier) addContent(t table, e Entry) bool {
 	}
 }
 
-// addSlot adds up the sales of a slot of time.
 func (v *verifier) addSlot(e Entry) bool {
 	n, err := decodeRecord[typeCount](e.Value)
 	if err != nil {
@@ -176,7 +175,6 @@ func (v *verifier) strayParts() error {
 	return nil
 }
 
-// seller returns the hash of a sale and its customer's number.
 func (v *verifier) seller(seq, number uint64) uint64 {
 	return v.hashNumber(v.txn.scratchOrgKey('t').u64(seq), number)
 }
@@ -299,7 +297,6 @@ func (v *verifier) addIndexed(e Entry) bool {
 // A customer is checked together with its stubs (merges.go): a sale of one of them may
 // have returns by another, and a lot that one earned may be spent by another.
 
-// readMerges finds the stubs by the table of merges.
 func (v *verifier) readMerges() (*merges, error) {
 	m := &merges{stubs: map[id][]id{}, into: map[id]id{}}
 	for s, err := range stubEntries(v.txn.Tx, orgKey('J', v.txn.org)) {
@@ -346,7 +343,6 @@ func (v *verifier) stub(c *customer) error {
 	return v.has(tableMerges, v.txn.merges.stubKey(survivor.Number, c.Number), c.ID[:], what)
 }
 
-// family returns a customer and then its stubs.
 func (v *verifier) family(c *customer) ([]*customer, error) {
 	list := []*customer{c}
 	for _, cust := range v.merges.stubs[c.ID] {
