@@ -90,7 +90,6 @@ type orgRequest struct {
 	Org string `json:"org"`
 }
 
-// organization returns the number of an organization by its slug.
 func (a *admin) organization(ctx context.Context, slug string) (uint32, error) {
 	return viewStore(ctx, a.engine.store, func(tx Tx) (uint32, error) {
 		n, err := organizationNumber(tx, slug)
@@ -105,7 +104,6 @@ func (a *admin) organization(ctx context.Context, slug string) (uint32, error) {
 	})
 }
 
-// organizations lists the slugs of all organizations.
 func (a *admin) organizations(ctx context.Context, _ struct{}) ([]string, error) {
 	return viewStore(ctx, a.engine.store, organizationSlugs)
 }
@@ -272,7 +270,6 @@ func (a *admin) changeKey(ctx context.Context, in keyChange) (listedKey, error) 
 	})
 }
 
-// listKey shows a key with its last use.
 func listKey(t *txn, k *apiKey) (listedKey, error) {
 	used, err := lastUsed(t.Tx, k.ID)
 	return newListedKey(k, used), err
@@ -313,7 +310,6 @@ type auditRequest struct {
 	Limit   int    `json:"limit"`
 }
 
-// An auditPage is some of the entries that a request chooses.
 type auditPage struct {
 	Data  []auditShape `json:"data"`
 	Total uint64       `json:"total"` // that are chosen
@@ -459,7 +455,6 @@ func (a *admin) backup(ctx context.Context, in backupRequest) (*backedUp, error)
 	return a.makeBackup(ctx, in.File)
 }
 
-// slugsByNumber returns the slugs of all organizations by their numbers.
 func slugsByNumber(tx Tx) (map[uint32]string, error) {
 	slugs := map[uint32]string{}
 	prefix := tableSlugs.fixed()

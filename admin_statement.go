@@ -30,7 +30,6 @@ type statementRequest struct {
 	Statement json.RawMessage `json:"statement"`
 }
 
-// errNoStatement is the error for what is no statement at all.
 var errNoStatement = adminErrorf("no es un estado de cuenta de la API")
 
 // verifyStatement compares a statement with what the movements up to its digest say.

@@ -9,7 +9,6 @@ import (
 
 // The operations on users of the panel behind the commands.
 
-// An inviteRequest says who is to come into which organization.
 type inviteRequest struct {
 	Org   string `json:"org"`
 	Email string `json:"email"`
@@ -37,7 +36,6 @@ func (a *admin) inviteUser(ctx context.Context, in inviteRequest) (made invited,
 	})
 }
 
-// withdrawInvitation takes back the open invitation of an e-mail's owner.
 func (a *admin) withdrawInvitation(ctx context.Context, in inviteRequest) (listedInvite, error) {
 	return operate(ctx, a, in.Org, func(t *txn) (listedInvite, error) {
 		email, err := usersEmail(in.Email)
@@ -60,7 +58,6 @@ func (a *admin) withdrawInvitation(ctx context.Context, in inviteRequest) (liste
 // usualPanel is the address of the panel of a server without flags.
 const usualPanel = "http://127.0.0.1:8080"
 
-// invitationLink is the page of the panel that an invitation's token opens.
 func invitationLink(address, token string) string { return address + "/panel/invitacion/" + token }
 
 // panelURL returns the address of the panel: the server's, or else a given one, or usualPanel.
@@ -90,7 +87,6 @@ type listedUser struct {
 	Invitations  []listedInvite `json:"invitations"` // open ones
 }
 
-// A listedMember is what a user is in an organization.
 type listedMember struct {
 	Org        string  `json:"organization"`
 	Role       role    `json:"role"`

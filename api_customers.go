@@ -121,7 +121,6 @@ func getCustomer(r *request) action {
 	}
 }
 
-// taggedDetail is a customer's detail with its ETag.
 func taggedDetail(t *txn, c *customer) (tagged, error) {
 	d, err := newCustomerDetail(t, c)
 	return tagged{d, c.etag()}, err
@@ -132,7 +131,6 @@ func createCustomer(r *request) action {
 	return func(t *txn) (any, error) { return enrolledReply(t, e) }
 }
 
-// enrolledReply enrols somebody, and shows the customer.
 func enrolledReply(t *txn, e enrolment) (any, error) {
 	c, created, err := t.customers.enrol(e)
 	if err != nil {
@@ -146,7 +144,6 @@ func enrolledReply(t *txn, e enrolment) (any, error) {
 	return reply{status, d}, err
 }
 
-// enrolment reads what a request says of a customer.
 func (r *request) enrolment() (e enrolment) {
 	text, _ := r.fields.rawText("email")
 	e.Email = readEmail(r.fields.input, text, "email")

@@ -252,7 +252,6 @@ func (r *request) attributes() []attribute {
 	return list
 }
 
-// labels reads the labels of a purchase.
 func (r *request) labels(saleType string) saleLabels {
 	members, ok := r.fields.members("labels")
 	switch {
@@ -268,7 +267,6 @@ func (r *request) labels(saleType string) saleLabels {
 	return nil
 }
 
-// readAttribute reads a member of attributes.
 func readAttribute(m pair) (a attribute, ok bool) {
 	a.Name = m.name
 	if !isAttributeName(m.name) {
@@ -312,10 +310,8 @@ func spelled(in input, name, text string) decimal {
 
 // Batches: many rows in one request. Each row is done whole or not at all.
 
-// maxBatch is how many rows a batch has at most.
 const maxBatch = 100
 
-// A batchRow is one row of a batch.
 type batchRow[T any] struct {
 	in    T
 	actor string
@@ -342,7 +338,6 @@ func readBatch[T any](r *request, list string, one func(row *request, literal st
 	return rows
 }
 
-// batchElements cuts the list of a batch.
 func (r *request) batchElements(list string) []pair {
 	literal := r.fields.literal(list)
 	if literal != "" && literal[0] != '[' {

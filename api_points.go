@@ -125,7 +125,6 @@ func (r *request) failUnlessKnown(in *askedMovement, fault *apiError) {
 	}
 }
 
-// A movementResult is what came of one movement of a batch.
 type movementResult struct {
 	Status   int            `json:"status"`
 	Movement *movementShape `json:"movement,omitempty"`

@@ -23,7 +23,6 @@ func (r *request) listSales(byDate bool) action {
 	}
 }
 
-// saleFilter is what the query's parameters choose.
 func (r *request) saleFilter() (f saleFilter) {
 	f.search, _ = r.query.text("search", maxSearch)
 	text, present := r.query.text("type", 20)
@@ -68,7 +67,6 @@ func registerTransaction(r *request) action {
 	}
 }
 
-// saleFields reads the body of a sale.
 func (r *request) saleFields() newSale {
 	in := newSale{Source: r.source()}
 	in.Customer = r.requiredID("customerId", codeCustomerIDRequired)
@@ -208,14 +206,12 @@ func registerOrRepeat(t *txn, in newSale, dryRun, explain bool) (shape saleShape
 
 // Batches.
 
-// A batchSale is one sale of a batch.
 type batchSale struct {
 	newSale
 	retry   []retryKey // under which it is recognized for 24 hours, if it is
 	explain bool
 }
 
-// A batchResult is what came of one sale of a batch: the sale, or an error.
 type batchResult struct {
 	Status      int        `json:"status"`
 	Transaction *saleShape `json:"transaction,omitempty"`
@@ -270,7 +266,6 @@ func registerBatch(r *request) action {
 	}
 }
 
-// A rehearsedSale is a sale of a dry run.
 type rehearsedSale struct {
 	shape *saleShape
 	seq   uint64

@@ -60,7 +60,6 @@ func exportCustomer(r *request) action {
 	}
 }
 
-// next is bodyParts.next.
 func (x *personExport) next(t *txn, b []byte) (part []byte, rest bodyParts, err error) {
 	n, err := t.count()
 	if err != nil {
@@ -444,7 +443,6 @@ type statementParts struct {
 	done int // movements that are written
 }
 
-// next is bodyParts.next.
 func (s *statementParts) next(t *txn, b []byte) (part []byte, rest bodyParts, err error) {
 	after, start := *s, len(b)
 	if s = &after; !s.made {

@@ -23,7 +23,6 @@ import (
 // No entry holds a secret or a customer's data, nor a user's name or e-mail. Of a field with
 // such data a change has the name only.
 
-// An auditEntry is one entry of the audit log.
 type auditEntry struct {
 	Seq uint64 // from the key
 
@@ -105,7 +104,6 @@ const (
 	auditSegmentGiven         = "segment.given"
 )
 
-// auditActions lists them all.
 var auditActions = []string{
 	auditConfigurationApplied, auditKeyCreated, auditKeyChanged, auditKeyRotated, auditKeyRevoked,
 	auditCustomerUpdated, auditCustomerMerged, auditCustomerErased, auditRedemptionCancelled, auditClockAccepted,
@@ -154,7 +152,6 @@ func (a *auditChange) fields(c *coder) {
 	textField(c, &a.After)
 }
 
-// An auditTxn is the audit log in a transaction.
 type auditTxn struct{ t *txn }
 
 // note writes to the audit log that the transaction's creator did something to a
@@ -329,7 +326,6 @@ const (
 
 var auditKinds = []string{"", auditKindChange, auditKindSession}
 
-// auditKindOf is the kind of an action.
 func auditKindOf(action string) string {
 	if strings.HasPrefix(action, "session.") {
 		return auditKindSession
@@ -525,7 +521,6 @@ func wholeBlock() *blockset.Bitmap {
 	return (*blockset.Bitmap)(bytes.Repeat([]byte{0xff}, blockset.Bytes))
 }
 
-// row takes all entries of a row.
 func (c *seqPager) row(s seqSpan) {
 	if s.first > s.last {
 		return

@@ -30,7 +30,6 @@ const (
 	keyChecksum = 6
 )
 
-// apiKey is the stored record of a key.
 type apiKey struct {
 	ID           id       `json:"id"`
 	Org          uint32   `json:"org"`
@@ -208,7 +207,6 @@ func (e *engine) likelyPart(sent string) []int32 {
 	return nil
 }
 
-// findCaller returns the caller whose key has a hash.
 func (e *engine) findCaller(v version, tx Tx, hash [32]byte) (caller, error) {
 	k, err := keyByHash(tx, hash)
 	if err == nil && k == nil {
@@ -404,7 +402,6 @@ const (
 	operates permission = "(operator)" // whoever runs the server
 )
 
-// A grant says how far a role has a permission.
 type grant int
 
 const (
@@ -453,7 +450,6 @@ func (r role) may(p permission) grant {
 	return grants[i]
 }
 
-// known reports whether r is a role.
 func (r role) known() bool { return slices.Contains(roles, r) }
 
 // within reports whether the role may do nothing that the other one may not.
@@ -489,7 +485,6 @@ var (
 	errRoleUnknown  = newPeopleError("role_unknown", "role", "El rol no existe; hay: "+roleList())
 )
 
-// roleList lists the roles for an error.
 func roleList() string { return alternatives(roleNames()) }
 
 func roleNames() (names []string) {

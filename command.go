@@ -340,7 +340,6 @@ func (c *invocation) print(v any, text func(io.Writer)) error {
 	return e.Encode(v)
 }
 
-// plural returns a number with its noun.
 func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -400,7 +399,6 @@ func (c *invocation) telling(ctx context.Context, what string, fn func(context.C
 	return c.progress(what).During(done.Done, func() error { return fn(disk.WithProgress(ctx, &done)) })
 }
 
-// panelFlags are the flags of serve and demo about the panel.
 func panelFlags(c *invocation) {
 	limits := usualSessionLimits()
 	c.set.StringVar(&c.panel, "panel", "", "`dirección` con la que se abre el panel, como https://puntos.example.mx, u off, que no lo sirve; sin ella, la propia si es de esta máquina, y si no, off")
@@ -413,7 +411,6 @@ func panelFlags(c *invocation) {
 // what is typed next.
 const leastIdle = 5 * time.Minute
 
-// checkPanel returns an error if the flags about the panel are wrong.
 func (c *invocation) checkPanel() (err error) {
 	c.panelAt, c.panelOn, err = parsePanelAddress(c.panel)
 	switch {

@@ -114,7 +114,6 @@ func runKeyCreate(ctx context.Context, c *invocation) error {
 	})
 }
 
-// onceText tells a new key.
 func (k *createdKey) onceText() string {
 	return fmt.Sprintf("%s\n\nGuárdala ahora: no se puede volver a mostrar. Su id es %s", k.Key, k.ID)
 }
@@ -438,7 +437,6 @@ func runUserWithdraw(ctx context.Context, c *invocation) error {
 	})
 }
 
-// text tells a link.
 func (i *invited) text(what string) string {
 	return fmt.Sprintf("%s\n\nDale este enlace: %s vale %d horas y un solo uso. No se puede volver a mostrar\n", i.Link, what, invitationHours)
 }

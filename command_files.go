@@ -27,7 +27,6 @@ import (
 // The commands that write everything anew: copy moves it from a file to a database or back, compact
 // makes the file anew, and restore puts a checked copy in its place.
 
-// A copied describes what sello copy has done.
 type copied struct {
 	From     string        `json:"from"`
 	To       string        `json:"to"`
@@ -87,7 +86,6 @@ func runCopy(ctx context.Context, c *invocation) error {
 	return c.print(&done, done.show)
 }
 
-// toDatabase copies a file into a database.
 func (d *copied) toDatabase(ctx context.Context, from, to *invocation) error {
 	from.readOnly = true
 	return from.withWhole(ctx, true, func(source openedStore) error {
@@ -109,7 +107,6 @@ func (d *copied) toDatabase(ctx context.Context, from, to *invocation) error {
 	})
 }
 
-// toFile copies a database into a new file.
 func (d *copied) toFile(ctx context.Context, from, to *invocation) error {
 	if _, err := os.Lstat(to.db); !errors.Is(err, fs.ErrNotExist) {
 		return to.ofFile(disk.ErrExists)
@@ -280,7 +277,6 @@ func runCompact(ctx context.Context, c *invocation) error {
 	})
 }
 
-// A restored describes what sello restore has done.
 type restored struct {
 	File     string        `json:"file"`
 	From     string        `json:"from"`

@@ -87,7 +87,6 @@ func (c *invocation) open(ctx context.Context, mayCreate bool, log *slog.Logger)
 	return store, err
 }
 
-// openStore opens what -db names.
 func (c *invocation) openStore(ctx context.Context, opts disk.Options, log *slog.Logger) (openedStore, error) {
 	if c.inMemory {
 		return newMemStore(), nil
@@ -142,7 +141,6 @@ func (c *invocation) fullPath() string {
 	return c.dbName()
 }
 
-// cryptoSeed returns the random seed of one operation.
 func cryptoSeed() (s seed) {
 	rand.Read(s[:])
 	return s
@@ -265,7 +263,6 @@ func refuseMarked(ctx context.Context, s Store, name string) error {
 	return err
 }
 
-// errNotSandbox refuses a file that no sandbox made.
 func (c *invocation) errNotSandbox() error {
 	return adminErrorf("%s: no es un archivo de sello sandbox: elige otro con -db, o ninguno", c.dbName())
 }

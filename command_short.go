@@ -144,7 +144,6 @@ func runExport(ctx context.Context, c *invocation) error {
 	})
 }
 
-// runStatement says whether a statement is the ledger's.
 func runStatement(ctx context.Context, c *invocation) error {
 	raw, err := readInput(c.statement, c.stdin)
 	if err != nil {
@@ -367,7 +366,6 @@ func unknownAction(action string) string {
 
 var auditSourceWords = map[string]string{"Api": "API", "Panel": "panel", "Command": "comando"}
 
-// actorText names who made an entry.
 func (e *auditShape) actorText() string {
 	by := e.Actor
 	if by.ID == nil {

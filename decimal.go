@@ -27,7 +27,6 @@ const (
 	maxWholeDigits = 11 // of maxDecimal
 )
 
-// Errors of parseDecimal.
 var (
 	errNotNumber  = errors.New("not a JSON number")
 	errTooPrecise = errors.New("more than 4 decimal places")
@@ -150,7 +149,6 @@ func inRange(d decimal) (decimal, bool) {
 // String returns the shortest form without exponent: "100", "12.5", "-0.0001".
 func (d decimal) String() string { return string(d.append(make([]byte, 0, 24))) }
 
-// append appends what String returns.
 func (d decimal) append(b []byte) []byte {
 	u := uint64(d)
 	if d < 0 {
@@ -196,7 +194,6 @@ const (
 	roundHalfEven rounding = "HalfEven" // to the nearest, halves to the even digit
 )
 
-// valid reports whether m is one of the four.
 func (m rounding) valid() bool {
 	switch m {
 	case roundFloor, roundCeil, roundHalfUp, roundHalfEven:

@@ -97,7 +97,6 @@ func runDemo(ctx context.Context, c *invocation) error {
 	})
 }
 
-// demoStarted is the demo's output.
 type demoStarted struct {
 	panelEntry
 	Key        string  `json:"key"`
@@ -327,7 +326,6 @@ var habits = []habit{
 	{52, 130, 1},
 }
 
-// A shopVisit is when a shopper comes.
 type shopVisit struct {
 	at  instant
 	who int // place in shoppers

@@ -56,7 +56,6 @@ type diagnosis struct {
 	Text  string `json:"text"`
 }
 
-// A doctor gathers what the checks find.
 type doctor struct {
 	settings serverSettings
 	file     string // absolute path; or the name of the database
@@ -168,7 +167,6 @@ func (d *doctor) throughStore(ctx context.Context, call adminCaller) error {
 	return nil
 }
 
-// kind is the check of the store.
 func (d *doctor) kind() string {
 	if d.database {
 		return "database"
@@ -176,7 +174,6 @@ func (d *doctor) kind() string {
 	return "file"
 }
 
-// unreadable tells an error of opening or reading the store.
 func (d *doctor) unreadable(err error) {
 	text := inWords(err)
 	if !strings.Contains(text, filepath.Base(d.file)) {

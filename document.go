@@ -27,7 +27,6 @@ type document struct {
 	Webhooks     []webhookDoc `json:"webhooks"`
 }
 
-// document returns the configuration as a document.
 func (c *config) document() *document {
 	d := &document{Organization: c.Organization, Programs: []programDoc{}, Rewards: []rewardDoc{}, Segments: []segmentDoc{}, Webhooks: []webhookDoc{}}
 	for _, p := range c.Programs {
@@ -70,7 +69,6 @@ func checkedDocument(raw []byte) (*document, *checker) {
 	return doc, ck
 }
 
-// sentence describes the fault.
 func (f *jsonFault) sentence() sentence {
 	return sentenceOf("línea %d, columna %d: %s", f.line, f.column, map[string]sentence{
 		reasonSyntax:    sentenceOf("no es JSON válido"),
@@ -155,7 +153,6 @@ func fieldNamed(v reflect.Value, name string) reflect.Value {
 	return reflect.Value{}
 }
 
-// mustBe says what a value that could not be decoded into v must be.
 func mustBe(v reflect.Value, raw json.RawMessage, err error) sentence {
 	switch {
 	case errors.Is(err, errTooPrecise):
@@ -285,7 +282,6 @@ func shownLeaf(path string, v any) any {
 	return v
 }
 
-// A keyOrder holds the keys of a list, in its order.
 type keyOrder []string
 
 // reorders reports whether the keys in both lists stand in another order.

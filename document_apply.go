@@ -11,7 +11,6 @@ import (
 // with the old one, checked against it, written as the next version, and told to the audit log and
 // the feed. A document with a fault changes nothing.
 
-// applied reports what applying a document did.
 type applied struct {
 	Organization string   `json:"organization"` // slug
 	Created      bool     `json:"created"`
@@ -144,7 +143,6 @@ func replaceConfig(t *txn, old, next *config, changes []change) (err error) {
 	return noteApplied(t, next, changes)
 }
 
-// noteApplied writes to the audit log and to the feed that a configuration was applied.
 func noteApplied(t *txn, cfg *config, changes []change) error {
 	if err := t.webhooks.follow(cfg); err != nil {
 		return err
@@ -188,7 +186,6 @@ func addOrganization(tx Tx, slug string) (uint32, error) {
 	return uint32(count + 1), putUint(tx, newKey('o').byte('s').text(slug), count+1)
 }
 
-// A documentError says all that is wrong with a document.
 type documentError struct{ problems []problem }
 
 func (e *documentError) Error() string {

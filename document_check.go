@@ -458,7 +458,6 @@ func (ck *checker) above(name, path string, d *decimal) {
 	ck.require(d == nil || *d > 0, path+"."+name, "debe ser mayor a 0")
 }
 
-// patterns checks patterns of skus.
 func (ck *checker) patterns(path string, list []string) {
 	for i, sku := range list {
 		ck.require(sku != "" && len([]rune(sku)) <= 100, fmt.Sprintf("%s[%d]", path, i), "debe tener de 1 a 100 caracteres")
@@ -481,7 +480,6 @@ func (ck *checker) ruleLabels(path string, asked map[string][]string) {
 	}
 }
 
-// maxRuleDepth bounds the nesting of segment rules.
 const maxRuleDepth = 10
 
 func (ck *checker) segmentRule(path string, r *segmentRule, depth int) {
@@ -559,7 +557,6 @@ func (ck *checker) comparison(path string, r *segmentRule) {
 	}
 }
 
-// webhooks checks the webhooks of a document.
 func (ck *checker) webhooks(list []webhookDoc) {
 	ck.keys("webhooks", len(list), func(i int) string { return list[i].Key })
 	ck.require(len(list) <= maxWebhooks, "webhooks", "no puede haber más de %d", maxWebhooks)

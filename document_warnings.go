@@ -90,7 +90,6 @@ type ruleChecker struct {
 	peopled bool // there may be customers who earn in the program
 }
 
-// warnings lists the warnings about a rule.
 func (ck *ruleChecker) warnings(r *rule) (list []sentence, err error) {
 	if reason := ck.neverFires(r); reason.format != "" {
 		list = append(list, sentenceOf("nunca dará puntos: %s", reason))
@@ -240,7 +239,6 @@ func (ck *ruleChecker) together(a, b *rule) bool {
 		(starred(a.SKUs) || starred(b.SKUs) || len(a.SKUs) == 0 || len(b.SKUs) == 0 || overlapSKUs(a.SKUs, b.SKUs))
 }
 
-// overlapSKUs reports whether two lists have a sku in common.
 func overlapSKUs(a, b []string) bool {
 	return slices.ContainsFunc(a, func(x string) bool {
 		return slices.ContainsFunc(b, func(y string) bool { return sameSKU(x, y) })

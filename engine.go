@@ -479,7 +479,6 @@ func (c *creator) fields(to *coder) {
 // Versions count from 1 without holes; config.Version is the current one. An organization from
 // before schema 12 begins with the configuration that it had then.
 
-// A configVersion is a configuration that was applied.
 type configVersion struct {
 	Number uint64 // from the key
 
@@ -498,7 +497,6 @@ func (v *configVersion) fields(c *coder) {
 
 func versionKey(org uint32, version uint64) key { return orgKey('f', org).u64(version) }
 
-// deflated compresses a text.
 func deflated(text []byte) []byte {
 	var b bytes.Buffer
 	w, err := flate.NewWriter(&b, flate.BestCompression)
@@ -512,7 +510,6 @@ func deflated(text []byte) []byte {
 	return b.Bytes()
 }
 
-// config is the configuration as it was.
 func (v *configVersion) config() (*config, error) {
 	packed := bytes.NewReader(v.Packed)
 	raw, err := io.ReadAll(flate.NewReader(packed))

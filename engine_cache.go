@@ -382,7 +382,6 @@ func (w *eventWaiters) wait(org uint32) <-chan struct{} {
 	return c
 }
 
-// wake wakes the goroutines that wait for events of the organizations.
 func (w *eventWaiters) wake(orgs []uint32) {
 	if len(orgs) == 0 {
 		return

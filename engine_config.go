@@ -108,7 +108,6 @@ type program struct {
 	gives bool          // a balance or a tier of it can bring vouchers
 }
 
-// A webhookDoc describes a webhook.
 type webhookDoc struct {
 	Key    string   `json:"key"`
 	URL    string   `json:"url"`
@@ -296,7 +295,6 @@ type rule struct {
 	Category string `json:"category,omitempty"` // of its movements; "": the usual one
 }
 
-// Occasions of rules.
 const (
 	onPurchase = "Purchase"
 	onSignup   = "Signup"
@@ -446,10 +444,8 @@ func parseConfig(raw []byte) (*config, error) {
 	return c, nil
 }
 
-// stored is the stored form.
 func (c *config) stored() ([]byte, error) { return json.Marshal(c) }
 
-// saveConfig writes the stored form.
 func saveConfig(tx Tx, c *config) error {
 	value, err := c.stored()
 	if err != nil {
@@ -598,7 +594,6 @@ func (d *noticesDoc) texts() []string {
 	return []string{d.Expiring, d.Birthday, d.Almost}
 }
 
-// notice is the organization's text of a kind.
 func (o *organization) notice(kind noticeKind) string {
 	for i, rule := range noticeRules {
 		if rule.kind != kind {
@@ -617,7 +612,6 @@ func (o *organization) notice(kind noticeKind) string {
 
 var noticePlace = regexp.MustCompile(`\{([^{}]*)\}`)
 
-// filledNotice puts what is known in the places of a text.
 func filledNotice(text string, known map[string]string) string {
 	return noticePlace.ReplaceAllStringFunc(text, func(place string) string { return known[place[1:len(place)-1]] })
 }

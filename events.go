@@ -77,7 +77,6 @@ var eventKinds = [manyEventKinds]struct {
 	eventTierExpiring:         {"tier.expiring", 3},         // numbers of the customer and the program, moment of the fall; two texts: from, to
 }
 
-// eventTypes lists the types of events.
 var eventTypes = func() (list []string) {
 	for _, k := range eventKinds[1:] {
 		list = append(list, k.name)
@@ -85,7 +84,6 @@ var eventTypes = func() (list []string) {
 	return list
 }()
 
-// An event is one entry of the feed.
 type event struct {
 	Seq      uint64
 	At       instant // of its transaction
@@ -108,7 +106,6 @@ func isEventPattern(pattern string) bool {
 		(!isGroup || group == "" || strings.HasSuffix(group, "."))
 }
 
-// A feedTxn is the feed in a transaction.
 type feedTxn struct {
 	t       *txn
 	pending pendingEvents
@@ -126,7 +123,6 @@ func (e *pendingEvents) copyFrom(o *pendingEvents) {
 	e.at, e.many, e.text = o.at, o.many, append(e.text[:0], o.text...)
 }
 
-// emit adds an event to the feed.
 func (f *feedTxn) emit(kind eventKind, refs ...uint64) error {
 	if f.pending.many == manyEvents || f.pending.at != f.t.began {
 		if err := f.save(); err != nil {
@@ -204,7 +200,6 @@ func (e *event) fields(c *coder) {
 
 func eventKey(org uint32, seq uint64) key { return orgKey('F', org).u64(seq) }
 
-// eventsIn returns the events of an entry.
 func eventsIn(e Entry) ([]event, error) {
 	r, err := decodeEntry[eventRecord](e)
 	if err != nil {
@@ -219,7 +214,6 @@ func eventsIn(e Entry) ([]event, error) {
 // mostSkipped is how many events of other types one request passes over.
 const mostSkipped = 10_000
 
-// An eventsAfter asks for events.
 type eventsAfter struct {
 	after uint64
 	given bool     // else from the oldest event on
@@ -271,7 +265,6 @@ func (f *feedTxn) page(q eventsAfter) (list []event, next uint64, err error) {
 	return list, next, nil
 }
 
-// from yields the events from a sequence on.
 func (f *feedTxn) from(seq uint64) func(yield func(event, error) bool) {
 	return func(yield func(event, error) bool) {
 		from := eventKey(f.t.org, seq)

@@ -39,14 +39,12 @@ func isReceiverPath(path string) bool {
 	return strings.HasPrefix(path, "webhooks[") && strings.HasSuffix(path, "].url")
 }
 
-// maxWebhooks bounds the webhooks of an organization.
 const maxWebhooks = 10
 
 func (w *webhookDoc) wants(k eventKind) bool {
 	return slices.ContainsFunc(w.Events, func(p string) bool { return matchesEvent(p, eventKinds[k].name) })
 }
 
-// A webhookState is how far a webhook has come.
 type webhookState struct {
 	Sent    uint64 // sequence of the last event that the receiver took, or did not ask for
 	Secrets []webhookSecret
@@ -82,7 +80,6 @@ func (s *webhookState) isAt(other *webhookState) bool {
 	return s.Turn == other.Turn && s.Sent == other.Sent && s.Failed == other.Failed && s.Next == other.Next
 }
 
-// secretsAt returns the secrets that are valid at a moment.
 func (s *webhookState) secretsAt(at instant) (list [][]byte) {
 	for _, secret := range s.Secrets {
 		if at < secret.Until {
@@ -94,12 +91,10 @@ func (s *webhookState) secretsAt(at instant) (list [][]byte) {
 
 func webhookKey(org uint32, hook string) key { return orgKey('H', org).text(hook) }
 
-// webhook finds a webhook of the configuration.
 func (c *config) webhook(hook string) *webhookDoc {
 	return find(c.Webhooks, func(w *webhookDoc) bool { return w.Key == hook })
 }
 
-// A webhooksTxn is webhooks in a transaction.
 type webhooksTxn struct{ t *txn }
 
 // follow gives each webhook of a new configuration a state, and drops the states of others.

@@ -58,7 +58,6 @@ var fullColumns = map[string][]string{
 	exportMovements: {"rule", "createdBy", "reference"},
 }
 
-// columnsOf lists the columns of an export.
 func columnsOf(in exportRequest) []string {
 	if in.Full {
 		return slices.Concat(exportColumns[in.Kind], fullColumns[in.Kind])

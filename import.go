@@ -326,7 +326,6 @@ func importedLabels(in input, saleType string, list []label) saleLabels {
 	return labels
 }
 
-// importedItems parses the items of an imported sale.
 func importedItems(in input, rows []importItem) (items []item) {
 	if len(rows) > maxItems {
 		in.fail(invalidField("", "la venta no puede tener más de 500 artículos"))

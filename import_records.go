@@ -64,7 +64,6 @@ type importOutcome struct {
 	Warning rowFault   `json:"warning,omitzero"`  // the row was taken, but somebody should look at it
 }
 
-// A rowFault is one thing that is wrong with a row.
 type rowFault struct {
 	Field string `json:"field,omitempty"` // the name of a column; other names and "" are the row as a whole
 	Item  int    `json:"item,omitempty"`  // place of the item, if the column is one of items
@@ -75,7 +74,6 @@ type rowFault struct {
 	ExternalID string `json:"externalId,omitempty"`
 }
 
-// itemColumns are the columns of a sale's items.
 var itemColumns = []string{"sku", "quantity", "price"}
 
 // labelColumn begins the name of a column with one label of a sale: label.pago.
@@ -89,7 +87,6 @@ func (f rowFault) path() string {
 	return f.Field
 }
 
-// rowFaultOf returns an error as the fault of a row.
 func rowFaultOf(e *apiError) rowFault {
 	f := rowFault{Field: e.field, Text: e.message}
 	if list, name, ok := strings.Cut(e.field, "]."); ok {
@@ -318,7 +315,6 @@ func carryOverRow(t *txn, r *rowReader, c *customer, b carriedOver) (given decim
 	return 0, err
 }
 
-// marketingOf reads whether the customer of a row wants notices.
 func marketingOf(r *rowReader) consentAnswer {
 	switch fold.Text(trimBlanks(r.row.Marketing)) {
 	case "", "unknown":
@@ -332,7 +328,6 @@ func marketingOf(r *rowReader) consentAnswer {
 	return consentUnknown
 }
 
-// birthDateOf reads the date of birth of a row.
 func birthDateOf(t *txn, r *rowReader) birthDate {
 	text, present := r.clean("birthDate", r.row.BirthDate, anyLength, codeInvalidField)
 	if !present {

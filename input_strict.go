@@ -109,7 +109,6 @@ func newStrictness(s sent) *strictness {
 	return &strictness{read: []sent{s}, asked: map[string][]string{}}
 }
 
-// ask notes that a name is known.
 func (s *strictness) ask(list, name string) {
 	if known := s.asked[list]; !slices.Contains(known, name) {
 		s.asked[list] = append(known, name)

@@ -14,7 +14,6 @@ import (
 // log. A key is stored under the hash of its text, which is shown only once. The file also counts
 // how many points a key or a member of the panel gives by hand, and refuses more (purse, budget).
 
-// A keyRequest describes a new key.
 type keyRequest struct {
 	Org          string   `json:"org"`
 	Name         string   `json:"name"`
@@ -42,7 +41,6 @@ var keyFields = []string{
 	"name", "rateLimit", "dailyLimit", "monthlyLimit", "scopes", "ipWhitelist", "expires", "maxPointsPerOperation", "maxPointsPerDay",
 }
 
-// A keysTxn has the API keys, and the points that keys and people may give, in a transaction.
 type keysTxn struct{ t *txn }
 
 // nameOf is the name of an API key; "" if there is none. It is looked up once in a transaction.
@@ -164,7 +162,6 @@ func (ks *keysTxn) expiryOf(date string) (instant, error) {
 	return at, nil
 }
 
-// issue makes the text of a new key and stores the key.
 func (ks *keysTxn) issue(k *apiKey) (text string, err error) {
 	var random [32]byte
 	ks.t.bytes(random[:])
@@ -385,7 +382,6 @@ func (ks *keysTxn) budget() (budget, error) {
 	return budget{}, nil
 }
 
-// budget returns the key's budget.
 func (k *apiKey) budget() budget {
 	return budget{k.purse(), k.MaxPointsPerOperation, k.MaxPointsPerDay, k.counts()}
 }
@@ -402,7 +398,6 @@ func (ks *keysTxn) give(a *account, m *movement) error {
 	return ks.t.points.credit(a, m)
 }
 
-// purse is the id of the key's purse.
 func (k *apiKey) purse() id { return cmp.Or(k.Purse, k.ID) }
 
 // counts reports whether the points that the key's adds give are counted. A key made before

@@ -38,7 +38,6 @@ type limiter struct {
 
 func newLimiter() *limiter { return &limiter{keys: map[id]*usage{}} }
 
-// usage is what one key has used.
 type usage struct {
 	mu     sync.Mutex
 	loaded bool // saved is not older than a second
@@ -210,7 +209,6 @@ func (u *usage) take(k *apiKey, n uint64, now instant, after *allowance) error {
 	return nil
 }
 
-// rateLimited returns the 429 for a window that is used up.
 func rateLimited(code errorCode, limit uint64, window string, freeAgain, now instant) *apiError {
 	return newError(code).
 		with("limit", limit).with("window", window).with("resetAt", freeAgain).
@@ -361,7 +359,6 @@ func (stored savedUsage) plus(from, to savedUsage) savedUsage {
 	return stored
 }
 
-// A windowCount is the count of one day or month.
 type windowCount struct {
 	window   int64
 	requests uint64

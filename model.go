@@ -224,7 +224,6 @@ var keyWidths = map[string]int{
 	"code": 0, "email": 0, "key": 0, "gram": 0, "hook": 0, "rule": 0, "slug": 0, "tier": 0, "value": 0,
 }
 
-// A keyPart is a part of a table's keys.
 type keyPart struct {
 	name     string // "" where it is fixed
 	fixed    byte
@@ -311,7 +310,6 @@ func (t table) in(org uint32) key {
 	return k
 }
 
-// block is the number of a block in a key of the table.
 func (t table) block(k []byte) uint64 {
 	at := 0
 	for _, p := range keyParts[t] {
@@ -342,7 +340,6 @@ func (t table) has(k []byte) bool {
 	return len(k) == 0
 }
 
-// tableOf returns the table that a key belongs to.
 func tableOf(k []byte) (table, bool) {
 	for t := range manyTables {
 		if t.has(k) {
@@ -382,7 +379,6 @@ func scan(tx Tx, prefix key, reverse bool) iter.Seq2[Entry, error] {
 	return tx.Scan(prefix, prefix.after(), reverse)
 }
 
-// hasAny reports whether there is an entry whose key begins with prefix.
 func hasAny(tx Tx, prefix key) (bool, error) {
 	for _, err := range scan(tx, prefix, false) {
 		return err == nil, err
@@ -429,7 +425,6 @@ type recordError struct {
 	err error
 }
 
-// unreadable returns errRecord for the record at k.
 func unreadable(k []byte) error { return atKey(k, errRecord) }
 
 // atKey adds the key k to an error of reading its record. nil stays nil.
@@ -677,7 +672,6 @@ func (p page) skip() uint64 {
 	return (p.number - 1) * p.limit
 }
 
-// A typeCount is how many purchases and returns there are.
 type typeCount struct{ purchases, returns uint64 }
 
 func (n *typeCount) fields(c *coder) { c.uint(&n.purchases); c.uint(&n.returns) }

@@ -23,7 +23,6 @@ import (
 // organization's part has not moved. So who changes an API key also uses something of its
 // organization: keys by id are there.
 
-// commonPart is part 0.
 const commonPart = 0
 
 // contactGroups is how many parts the identities have.

@@ -109,7 +109,6 @@ func (s replaySlice) isStale(now instant) bool {
 	return s.Began+sliceTime+replayTime <= now || now+sliceTime+replayTime <= s.Began
 }
 
-// A replaysTxn is the replays in a transaction.
 type replaysTxn struct {
 	t      *txn
 	filter *replayFilter // nil: none
@@ -119,12 +118,10 @@ type replaysTxn struct {
 
 // The next call of scratchKey or scratchOrgKey overwrites the keys of nameKey and replayKey.
 
-// nameKey is where a slice keeps a name.
 func (rep *replaysTxn) nameKey(s replaySlice, name [16]byte) key {
 	return rep.t.scratchOrgKey('I').u64(s.First).id(id(name))
 }
 
-// replayKey is where the replay with a number is.
 func (rep *replaysTxn) replayKey(number uint64) key { return rep.t.scratchOrgKey('i').u64(number) }
 
 // replaySlices are the slices of one organization, oldest first.
@@ -390,7 +387,6 @@ func withSlices(tx Tx, n uint64) iter.Seq[uint32] {
 	}
 }
 
-// slicesKey is where an organization's slices are.
 func slicesKey(org uint32) key { return orgKey('I', org) }
 
 // stale returns the first stale slice of an organization, or nil.

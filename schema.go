@@ -33,7 +33,6 @@ import (
 //     is written, and migrate the files of the versions before, which stay.
 const schemaVersion = 13
 
-// firstReleased is the first version that was released.
 const firstReleased = 11
 
 // A migration brings a part of the store from the version before to the next: part 0 is what
@@ -151,7 +150,6 @@ func readSchema(tx Tx) (s schemaState, err error) {
 	return s, nil
 }
 
-// put writes the state.
 func (s schemaState) put(tx Tx) error {
 	if s.from == 0 {
 		return putUint(tx, newKey('v'), s.version)
@@ -224,7 +222,6 @@ func (e *engine) isCurrent(tx Tx) error {
 	return err
 }
 
-// A migrated describes a finished migration.
 type migrated struct {
 	From uint64 `json:"from"`
 	To   uint64 `json:"to"`
@@ -343,7 +340,6 @@ type sandboxMark struct {
 	Key   string  // text of the key that it prints
 }
 
-// put writes the mark.
 func (m *sandboxMark) put(tx Tx) error {
 	return tx.Put(tableSandbox.fixed(), key(nil).instant(m.Start).text(m.Key))
 }
@@ -360,7 +356,6 @@ func readMark(tx Tx) (*sandboxMark, error) {
 	return &sandboxMark{instantIn(value), string(value[8:])}, nil
 }
 
-// A buildInfo describes how the binary was built.
 type buildInfo struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision"` // the commit; "" if it is not known
@@ -406,7 +401,6 @@ func (b buildInfo) differs(o buildInfo) bool {
 	return b.Version != o.Version
 }
 
-// thisBuild describes this binary.
 func thisBuild() buildInfo {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -345,7 +345,6 @@ func (s *service) secured(l net.Listener) net.Listener {
 	return s.api.encrypted(l, s.pair)
 }
 
-// startRedirect serves -http-redirect.
 func (s *service) startRedirect(addr string) error {
 	l, err := listen(addr)
 	if err != nil {
@@ -366,7 +365,6 @@ func (s *service) startRedirect(addr string) error {
 // metricsConns bounds the connections to -metrics.
 const metricsConns = 32
 
-// startMetrics serves -metrics.
 func (s *service) startMetrics(addr string, within *gate.Gate, plan *backupPlan) error {
 	l, err := listen(addr)
 	if err != nil {
@@ -555,7 +553,6 @@ func (s *service) stop(ctx context.Context, cause error) error {
 	return err
 }
 
-// servers are the servers that were started.
 func (s *service) servers() []*http.Server {
 	return slices.DeleteFunc([]*http.Server{s.public, s.local, s.redirect, s.metrics}, func(h *http.Server) bool { return h == nil })
 }
@@ -605,7 +602,6 @@ func shutDown(log *slog.Logger, timeout time.Duration, servers ...*http.Server) 
 	wait.Wait()
 }
 
-// newServer returns the HTTP server of the public API.
 func newServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           h,

@@ -22,7 +22,6 @@ import (
 // key, id or name of anybody, and whoever reaches the listener may read them. What runs
 // beside the API registers its figures in a method of meter.
 
-// A meter is the figures of one server.
 type meter struct {
 	*metrics.Registry
 	commits *metrics.Histogram
@@ -57,7 +56,6 @@ func newMeter() *meter {
 	return m
 }
 
-// ofRequests has requests counted.
 func (m *meter) ofRequests(a *api) {
 	var patterns []string
 	for _, r := range a.routes() {
@@ -122,7 +120,6 @@ func (m *meter) ofFile(s *boltStore, space *diskSpace) {
 	m.Gauge("sello_disk_size_bytes", "Size of the disk of the data file.", told(&space.all))
 }
 
-// ofDatabase registers what a database takes.
 func (m *meter) ofDatabase(s wholeStore) {
 	var now databaseFigures
 	m.Before(func() { now = s.figures() })
@@ -185,7 +182,6 @@ func (m *meter) ofBackups(p *backupPlan, state *backupState) {
 	m.CounterFunc("sello_backup_command_failures_total", "Runs of the command of -backup-after that failed.", func() float64 { return float64(now.Unsent) })
 }
 
-// ofWebhooks registers the deliveries of webhooks.
 func (m *meter) ofWebhooks(d *deliverer) {
 	m.Gauge("sello_webhook_lag_seconds", "Age of the oldest event that a webhook has not got, paused ones aside; 0 if there is none.", func() float64 {
 		_, lag := d.lateness()

@@ -463,7 +463,6 @@ func newRuleShape(t *txn, p *program, r *rule) (s ruleShape, err error) {
 	return s, nil
 }
 
-// segmentIDs are the ids of segments that the configuration names by key.
 func segmentIDs(t *txn, keys []string) []id {
 	ids := []id{}
 	for _, k := range keys {

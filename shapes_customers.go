@@ -228,7 +228,6 @@ func newCustomerDetail(t *txn, c *customer) (customerDetail, error) {
 	return d, nil
 }
 
-// A mergedShape is the survivor of a merge.
 type mergedShape struct {
 	customerDetail
 	Dropped droppedShape `json:"dropped"`

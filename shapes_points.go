@@ -151,7 +151,6 @@ func newHoldShape(t *txn, h *hold) (holdShape, error) {
 	return shape, err
 }
 
-// An eventList is a page of the feed.
 type eventList struct {
 	Data []eventShape `json:"data"`
 	Next uint64       `json:"next"` // to go on after

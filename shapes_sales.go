@@ -111,7 +111,6 @@ type salePrograms struct {
 	Others []saleProgram
 }
 
-// A saleProgram is what a sale did in one program.
 type saleProgram struct {
 	LoyaltyProgramID id          `json:"loyaltyProgramId"`
 	PointsEarned     decimal     `json:"pointsEarned"`

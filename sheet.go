@@ -290,7 +290,6 @@ func (s *importSheet) toRow(fields []string) (row importRow, faults []rowFault) 
 	return row, in.faults
 }
 
-// item reads a cell of an item.
 func (r *cellReader) item(it *importItem) {
 	switch r.name {
 	case "sku":

@@ -35,7 +35,6 @@ func importCommand(kind string) func(context.Context, *invocation) error {
 // importBatch is how many lines one request takes.
 const importBatch = 4000
 
-// An importReport is the result of an import.
 type importReport struct {
 	Rows    int    `json:"rows"` // CSV records read, without the header
 	Added   int    `json:"added"`
@@ -110,7 +109,6 @@ func (c *invocation) importOpened(ctx context.Context, known *fileHeadings, file
 	})
 }
 
-// write writes the report in words.
 func (r *importReport) write(w io.Writer, kind string) {
 	added := plural(r.Added, "nuevo", "nuevos")
 	if kind == importSales { // ventas
@@ -167,7 +165,6 @@ func (c *invocation) onCopy(ctx context.Context, fn func(*invocation) error) (er
 	return fn(&onCopy)
 }
 
-// An importer is one import under way.
 type importer struct {
 	ctx     context.Context
 	call    adminCaller

@@ -168,7 +168,6 @@ func newHeadings(kind string, mapped [][2]string, ignore []string) (*fileHeading
 // its ends do not matter.
 func exactKey(heading string) string { return fold.Text(trimBlanks(heading)) }
 
-// columnList lists the columns of a kind, for messages.
 func columnList(kind string) string {
 	var list []string
 	for _, c := range importColumns[kind] {

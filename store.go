@@ -129,7 +129,6 @@ type checkedTx interface {
 	checkFile(ctx context.Context, workers int) (Tx, error)
 }
 
-// An Entry is one key and its value.
 type Entry = ordered.Entry
 
 // Sizes that every backend accepts, in bytes.
@@ -165,13 +164,11 @@ type damagedError string
 
 func (e damagedError) Error() string { return string(e) }
 
-// saysDamaged reports whether err wraps a damagedError.
 func saysDamaged(err error) bool {
 	_, ok := errors.AsType[damagedError](err)
 	return ok
 }
 
-// viewStore runs fn in a View and returns its result.
 func viewStore[T any](ctx context.Context, s Store, fn func(Tx) (T, error)) (T, error) {
 	return carry(ctx, s.View, fn)
 }

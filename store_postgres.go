@@ -38,7 +38,6 @@ type postgresStore struct {
 
 var _ sharedStore = (*postgresStore)(nil)
 
-// openPostgres opens the store in a database.
 func openPostgres(ctx context.Context, address string, opts databaseOptions) (openedStore, error) {
 	options := postgres.Options{Conns: opts.conns, Create: !opts.mustExist && !opts.readOnly, Standby: opts.readOnly, Name: "sello", Parts: opts.parts}
 	if opts.conns > commandConns { // a command does with what it finds

@@ -123,7 +123,6 @@ func (g *group) full() bool {
 	return len(g.calls) >= maxBatchCalls || g.writes.size >= maxBatchBytes
 }
 
-// answer gives the callers the outcome.
 func (g *group) answer(err error) {
 	g.failed.Store(err != nil)
 	for _, c := range g.calls {
@@ -150,7 +149,6 @@ func newWriteQueue(begin func(after batch) (batch, error), limit int) *writeQueu
 	return q
 }
 
-// update implements Store.Update.
 func (q *writeQueue) update(ctx context.Context, fn func(Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -410,7 +408,6 @@ func (q *writeQueue) store() {
 	}
 }
 
-// commit stores what a group wrote.
 func (q *writeQueue) commit(g *group) error {
 	if len(g.writes.writes) == 0 { // what its functions refused, they refused for what they read
 		defer g.batch.rollback()

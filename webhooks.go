@@ -148,7 +148,6 @@ func (d *deliverer) lateness() (paused int, lag time.Duration) {
 	return paused, lag
 }
 
-// A hookOf names a webhook.
 type hookOf struct {
 	org  uint32
 	hook string
@@ -254,7 +253,6 @@ type pendingEvent struct {
 	body []byte
 }
 
-// A webhookEvent is the body that is sent.
 type webhookEvent struct {
 	Type      string  `json:"type"`
 	Timestamp instant `json:"timestamp"`
@@ -313,7 +311,6 @@ type hookRound struct {
 	silent bool // send nothing now; if wait is not 0, nothing until it is over
 }
 
-// look reads what a webhook has to send.
 func (d *deliverer) look(ctx context.Context, h hookOf) (hookRound, error) {
 	now := instantOf(d.engine.now())
 	return read(ctx, d.engine, h.org, now, func(t *txn) (r hookRound, err error) {
@@ -471,7 +468,6 @@ func (d *deliverer) test(ctx context.Context, org uint32, hook string, sign func
 	return result, nil
 }
 
-// A webhookTest is what became of a test message.
 type webhookTest struct {
 	OK     bool   `json:"ok"`
 	Status int    `json:"status,omitempty"` // of the answer; 0: there was none

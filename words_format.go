@@ -64,10 +64,8 @@ func (f *format) Money(d decimal) string {
 // such as $ belong to many currencies.
 func (f *format) MoneyWithCode(d decimal) string { return f.Money(d) + nbsp + f.currency }
 
-// Currency returns the code of the currency.
 func (f *format) Currency() string { return f.currency }
 
-// Count writes a whole number.
 func (f *format) Count(n uint64) string { return f.numbers().Group(strconv.FormatUint(n, 10)) }
 
 // Percent writes a rate, 1 being 100 %, rounded to one decimal place: "38.2%". A rate beyond
@@ -202,7 +200,6 @@ func (f *format) Bytes(n int64) string {
 // FreeBytes is Bytes of what only counts up.
 func (f *format) FreeBytes(n uint64) string { return f.Bytes(int64(min(n, math.MaxInt64))) }
 
-// TimeNow is the time of day.
 func (f *format) TimeNow() string { return f.Time(f.now) }
 
 // IsToday reports whether a moment is of the organization's day.

@@ -233,7 +233,6 @@ var errNoCreating = errors.New("no permission to create it")
 // errNoProgram is the lack of a program that a flag names.
 var errNoProgram = errors.New("no such program")
 
-// failedAt returns the text of what failed at a path.
 func failedAt(path string, err error) string {
 	if errors.Is(err, fs.ErrPermission) {
 		if _, missing := os.Lstat(path); errors.Is(missing, fs.ErrNotExist) {

@@ -133,7 +133,6 @@ func (w *ruleWording) effect(r *rule) string {
 	return ""
 }
 
-// reward is the name of the reward that a rule gives.
 func (w *ruleWording) reward(r *rule) string {
 	if name, ok := w.rewards[r.Reward]; ok {
 		return name
@@ -382,7 +381,6 @@ func (w *ruleWording) who(r *segmentRule, inner bool) string {
 	return w.comparison(r)
 }
 
-// comparison is one comparison of a customer's field.
 func (w *ruleWording) comparison(r *segmentRule) string {
 	field, _ := segmentFieldOf(r.Field)
 	switch {
@@ -421,7 +419,6 @@ func (w *ruleWording) comparison(r *segmentRule) string {
 	return w.say("who." + r.Field + ".not")
 }
 
-// attribute is a comparison of an attribute.
 func (w *ruleWording) attribute(r *segmentRule) string {
 	name := strings.TrimPrefix(r.Field, attributeField)
 	var value any
@@ -443,7 +440,6 @@ func (w *ruleWording) attribute(r *segmentRule) string {
 	return w.say("who.attribute", name, text)
 }
 
-// birthMonth is a comparison of the month of birth.
 func (w *ruleWording) birthMonth(r *segmentRule) string {
 	var d decimal
 	json.Unmarshal(r.Value, &d)
