@@ -348,8 +348,7 @@
 //
 // # Backups: backup_*.go
 //
-//	backup.go              copies of the file, when they are made, and what is done with each;
-//	                       room on the disk
+//	backup.go              copies of the file, when they are made, and what is done with each
 //
 // # Verify: verify_*.go
 //

@@ -233,7 +233,7 @@ func (d *doctor) disks() {
 // disk tells how much room a directory's disk has, in bytes. It is scarce where the log says so.
 func (d *doctor) disk(dir string, free, all uint64) {
 	text, more := fmt.Sprintf("%s: quedan %s de %s", dir, gigabytes(free), gigabytes(all)), ""
-	if free < leastFree(all) {
+	if free < host.LeastFree(all) {
 		more = ": borra lo que sobre, o pon un disco mayor; lleno, no se puede escribir"
 	}
 	d.note("disk", more == "", "%s%s", text, more)

@@ -112,7 +112,7 @@ func (s *panelServer) figures(a *api, now instant) (f serverFigures) {
 			f.Lag = max(now.sub(instantOf(stats.Oldest)), 0).Seconds()
 		}
 	}
-	f.Free, f.Disk = s.space.free.Load(), s.space.all.Load()
+	f.Free, f.Disk = s.space.Free.Load(), s.space.All.Load()
 	f.Open, f.Refused = s.gate.Counts()
 	f.MostOpen, f.Faults = s.gate.Most, a.faults.Load()
 	queue := s.store.writes()
@@ -139,7 +139,7 @@ func (s *panelServer) alerts(f *serverFigures, now instant) (list []string) {
 		holds bool
 	}{
 		{"alert.clock", f.Clock != wallclock.Safe},
-		{"alert.disk", s.space.low.Load()},
+		{"alert.disk", s.space.Low.Load()},
 		{"alert.sweep", f.SweepLag > 600},
 		{"alert.hooks", f.HooksPaused > 0},
 		{"alert.backups.none", s.plan != nil && every == 0},

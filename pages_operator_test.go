@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"sello/internal/disk"
+	"sello/internal/host"
 	"sello/internal/totp"
 )
 
@@ -50,7 +51,7 @@ func newOperatedShop(t *testing.T) *operatedShop {
 	t.Cleanup(func() { l.Close(); stop(); s.work.Wait() })
 	log := slog.New(slog.DiscardHandler)
 	s.panelShop.panel.server = &panelServer{
-		store: store, gate: newGate(l.(*net.TCPListener), 10, 10, nil, nil, log), space: new(diskSpace), hooks: newDeliverer(s.panelShop.shop.engine, nil, log),
+		store: store, gate: newGate(l.(*net.TCPListener), 10, 10, nil, nil, log), space: new(host.Space), hooks: newDeliverer(s.panelShop.shop.engine, nil, log),
 		plan:  &backupPlan{dir: s.dir, name: "sello-", make: store.backup, now: s.panelShop.shop.engine.now, log: log, state: new(backupState)},
 		build: thisBuild(), started: s.panelShop.shop.clock, sweepLag: func() float64 { return math.NaN() },
 		check:      (&admin{engine: s.panelShop.shop.engine, flush: func(context.Context) error { return nil }, inServer: true}).verifyTelling,

@@ -14,6 +14,7 @@ import (
 
 	"sello/internal/chart"
 	"sello/internal/gate"
+	"sello/internal/host"
 	"sello/internal/static"
 )
 
@@ -122,7 +123,7 @@ const (
 type panelServer struct {
 	store    openedStore
 	gate     *gate.Gate
-	space    *diskSpace // of the file
+	space    *host.Space // of the file
 	hooks    *deliverer
 	plan     *backupPlan // nil for a database, which PostgreSQL backs up
 	build    buildInfo

@@ -331,7 +331,7 @@ type service struct {
 	endOperations  func() // cancels the operations of commands
 	failed         bool   // the store has failed
 	backups        backupState
-	space          diskSpace // for the file; not looked at without one
+	space          host.Space // for the file; not looked at without one
 	supervisor     *systemd.Notifier
 	hooks          *deliverer
 	hide           func(context.Context) // gives back the lease of this server
@@ -453,7 +453,7 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 		s.api.keepHouse(background)
 	})
 	if s.file != nil {
-		s.background.Go(func() { s.space.watch(background, filepath.Dir(c.db), s.log) })
+		s.background.Go(func() { s.space.Watch(background, filepath.Dir(c.db), s.log) })
 	}
 	if database, ok := s.store.(wholeStore); ok { // after a failover it is another one
 		s.background.Go(func() { parallel.Every(background, time.Minute, func() { database.tell(background, s.log) }) })
@@ -464,7 +464,7 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 	}
 	if plan := &c.backups; plan.every > 0 {
 		s.background.Go(func() { plan.run(background) })
-		s.background.Go(func() { new(diskSpace).watch(background, plan.dir, s.log) })
+		s.background.Go(func() { new(host.Space).Watch(background, plan.dir, s.log) })
 		if plan.afterBackup != nil {
 			s.background.Go(func() { plan.passOn(background) })
 		}

@@ -14,6 +14,7 @@ import (
 	"sello/internal/cert"
 	"sello/internal/disk"
 	"sello/internal/gate"
+	"sello/internal/host"
 	"sello/internal/metrics"
 	"sello/internal/wallclock"
 )
@@ -92,7 +93,7 @@ func (m *meter) ofStore(s openedStore, e *engine) {
 }
 
 // ofFile registers the files and the disk.
-func (m *meter) ofFile(s *boltStore, space *diskSpace) {
+func (m *meter) ofFile(s *boltStore, space *host.Space) {
 	var now disk.Stats
 	m.Before(func() { now = s.file.Stats() })
 	m.Gauge("sello_store_file_bytes", "Length of the files of the store.", func() float64 { return float64(now.FileBytes) }, "file", "data")
@@ -110,14 +111,14 @@ func (m *meter) ofFile(s *boltStore, space *diskSpace) {
 	m.CounterFunc("sello_store_checkpoints_total", "Checkpoints completed.", func() float64 { return float64(now.Checkpoints) })
 	told := func(bytes *atomic.Uint64) func() float64 {
 		return func() float64 {
-			if space.all.Load() == 0 {
+			if space.All.Load() == 0 {
 				return math.NaN()
 			}
 			return float64(bytes.Load())
 		}
 	}
-	m.Gauge("sello_disk_free_bytes", "Space left for this user on the disk of the data file.", told(&space.free))
-	m.Gauge("sello_disk_size_bytes", "Size of the disk of the data file.", told(&space.all))
+	m.Gauge("sello_disk_free_bytes", "Space left for this user on the disk of the data file.", told(&space.Free))
+	m.Gauge("sello_disk_size_bytes", "Size of the disk of the data file.", told(&space.All))
 }
 
 func (m *meter) ofDatabase(s wholeStore) {

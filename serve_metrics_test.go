@@ -23,6 +23,7 @@ import (
 
 	"sello/internal/disk"
 	"sello/internal/handover"
+	"sello/internal/host"
 )
 
 // figuresOf returns the value of each series in a text, by its name with its labels.
@@ -205,14 +206,14 @@ func TestStoreFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.ofStore(store, e)
-	space := new(diskSpace)
+	space := new(host.Space)
 	m.ofFile(store, space)
 	m.ofTime(e)
 	m.ofConnections(newGate(nil, 10, 10, nil, nil, slog.New(slog.DiscardHandler)))
 	if text := string(m.Text()); strings.Contains(text, "sello_disk_") {
 		t.Error("figures of a disk that was not looked at")
 	}
-	space.note(1<<40, 1<<41, "", slog.New(slog.DiscardHandler))
+	space.Note(1<<40, 1<<41, "", slog.New(slog.DiscardHandler))
 	before := m.commits.Count()
 	for range 3 {
 		if err := e.store.Update(t.Context(), func(tx Tx) error { return tx.Put(newKey('v').byte('x'), []byte("1")) }); err != nil {
