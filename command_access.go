@@ -106,11 +106,9 @@ func runKeyCreate(ctx context.Context, c *invocation) error {
 	c.key.Scopes, c.key.IPWhitelist = splitList(c.scopes), splitList(c.ips)
 	return c.withOrg(ctx, func(call adminCaller, org string) error {
 		c.key.Org = org
-		var out createdKey
-		if err := call(ctx, "key/create", c.key, &out); err != nil {
-			return err
-		}
-		return c.print(out, func(w io.Writer) { fmt.Fprint(w, out.onceText(), "\n") })
+		return callAndPrint(ctx, c, call, "key/create", c.key, func(w io.Writer, out *createdKey) {
+			fmt.Fprintln(w, out.onceText())
+		})
 	})
 }
 
@@ -174,11 +172,9 @@ func runKeyChange(ctx context.Context, c *invocation) error {
 	}
 	return c.withOrg(ctx, func(call adminCaller, org string) error {
 		in.Org = org
-		var out listedKey
-		if err := call(ctx, "key/change", in, &out); err != nil {
-			return err
-		}
-		return c.print(out, func(w io.Writer) { fmt.Fprintf(w, "%s (%s) cambiada\n", out.ID, out.Name) })
+		return callAndPrint(ctx, c, call, "key/change", in, func(w io.Writer, out *listedKey) {
+			fmt.Fprintf(w, "%s (%s) cambiada\n", out.ID, out.Name)
+		})
 	})
 }
 
@@ -189,11 +185,7 @@ func keyRotateFlags(c *invocation) {
 
 func runKeyRotate(ctx context.Context, c *invocation) error {
 	return c.withOrg(ctx, func(call adminCaller, org string) error {
-		var out rotatedKey
-		if err := call(ctx, "key/rotate", rotateRequest{org, c.args[0], c.overlap}, &out); err != nil {
-			return err
-		}
-		return c.print(out, func(w io.Writer) {
+		return callAndPrint(ctx, c, call, "key/rotate", rotateRequest{org, c.args[0], c.overlap}, func(w io.Writer, out *rotatedKey) {
 			fmt.Fprintf(w, "%s\nLa anterior, %s, expira %s\n", out.onceText(), out.Previous.ID, momentText(out.Previous.ExpiresAt))
 		})
 	})
@@ -268,11 +260,9 @@ func momentText(at instant) string {
 
 func runKeyRevoke(ctx context.Context, c *invocation) error {
 	return c.withOrg(ctx, func(call adminCaller, org string) error {
-		var out listedKey
-		if err := call(ctx, "key/revoke", revokeRequest{org, c.args[0]}, &out); err != nil {
-			return err
-		}
-		return c.print(out, func(w io.Writer) { fmt.Fprintf(w, "%s (%s) revocada\n", out.ID, out.Name) })
+		return callAndPrint(ctx, c, call, "key/revoke", revokeRequest{org, c.args[0]}, func(w io.Writer, out *listedKey) {
+			fmt.Fprintf(w, "%s (%s) revocada\n", out.ID, out.Name)
+		})
 	})
 }
 
@@ -284,26 +274,18 @@ func webhookReplayFlags(c *invocation) {
 // callWebhook runs an operation on the webhook that the command line names.
 func callWebhook[T any](ctx context.Context, c *invocation, operation string, show func(io.Writer, *T)) error {
 	return c.withOrg(ctx, func(call adminCaller, org string) error {
-		var out T
-		if err := call(ctx, operation, webhookRequest{org, c.args[0], c.fromEvent}, &out); err != nil {
-			return err
-		}
-		return c.print(out, func(w io.Writer) { show(w, &out) })
+		return callAndPrint(ctx, c, call, operation, webhookRequest{org, c.args[0], c.fromEvent}, show)
 	})
 }
 
 func runWebhookList(ctx context.Context, c *invocation) error {
 	c.onlyReads()
 	return c.withOrg(ctx, func(call adminCaller, org string) error {
-		var out []listedWebhook
-		if err := call(ctx, "webhook/list", orgRequest{org}, &out); err != nil {
-			return err
-		}
-		return c.print(out, func(w io.Writer) {
+		return callAndPrint(ctx, c, call, "webhook/list", orgRequest{org}, func(w io.Writer, out *[]listedWebhook) {
 			tab, now := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0), instantOf(time.Now())
 			fmt.Fprintln(tab, "WEBHOOK\tEVENTOS\tENVIADO HASTA\tESTADO\tURL")
-			for i := range out {
-				fmt.Fprintf(tab, "%s\t%s\t%d\t%s\t%s\n", out[i].Key, strings.Join(out[i].Events, ","), out[i].Sent, out[i].stateText(now), out[i].URL)
+			for _, l := range *out {
+				fmt.Fprintf(tab, "%s\t%s\t%d\t%s\t%s\n", l.Key, strings.Join(l.Events, ","), l.Sent, l.stateText(now), l.URL)
 			}
 			tab.Flush()
 		})
@@ -409,11 +391,10 @@ func runUserInvite(ctx context.Context, c *invocation) error {
 		return err
 	}
 	return c.withOrg(ctx, func(call adminCaller, org string) error {
-		var out invited
-		if err := call(ctx, "user/invite", inviteRequest{org, c.email, role(c.role), address}, &out); err != nil {
-			return err
-		}
-		return c.print(out, func(w io.Writer) { fmt.Fprint(w, out.text("la invitación"), c.startFirst()) })
+		in := inviteRequest{org, c.email, role(c.role), address}
+		return callAndPrint(ctx, c, call, "user/invite", in, func(w io.Writer, out *invited) {
+			fmt.Fprint(w, out.text("la invitación"), c.startFirst())
+		})
 	})
 }
 
@@ -427,11 +408,7 @@ func runUserWithdraw(ctx context.Context, c *invocation) error {
 		return &usageError{"falta -email"}
 	}
 	return c.withOrg(ctx, func(call adminCaller, org string) error {
-		var out listedInvite
-		if err := call(ctx, "user/withdraw", inviteRequest{Org: org, Email: c.email}, &out); err != nil {
-			return err
-		}
-		return c.print(out, func(w io.Writer) {
+		return callAndPrint(ctx, c, call, "user/withdraw", inviteRequest{Org: org, Email: c.email}, func(w io.Writer, out *listedInvite) {
 			fmt.Fprintf(w, "%s: invitación a %s retirada; el enlace ya no vale\n", strings.TrimSpace(c.email), out.Org)
 		})
 	})
@@ -452,19 +429,14 @@ func (c *invocation) startFirst() string {
 func runUserList(ctx context.Context, c *invocation) error {
 	c.onlyReads()
 	return c.withAdmin(ctx, false, func(call adminCaller) error {
-		var out []listedUser
-		if err := call(ctx, "user/list", struct{}{}, &out); err != nil {
-			return err
-		}
-		return c.print(out, func(w io.Writer) {
-			if len(out) == 0 {
+		return callAndPrint(ctx, c, call, "user/list", struct{}{}, func(w io.Writer, out *[]listedUser) {
+			if len(*out) == 0 {
 				fmt.Fprintln(w, "ningún usuario: sello user invite invita al primero")
 				return
 			}
 			tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(tab, "EMAIL\tNOMBRE\tROLES\tSEGUNDO FACTOR\tSESIONES\tÚLTIMO INGRESO\tESTADO")
-			for i := range out {
-				u := &out[i]
+			for _, u := range *out {
 				factor := "no"
 				if u.SecondFactor {
 					factor = "sí"
@@ -515,11 +487,9 @@ func userCommand(operation, done string) func(context.Context, *invocation) erro
 
 func (c *invocation) onUser(ctx context.Context, operation string, in userRequest, done string) error {
 	return c.withAdmin(ctx, false, func(call adminCaller) error {
-		var out struct{}
-		if err := call(ctx, operation, in, &out); err != nil {
-			return err
-		}
-		return c.print(out, func(w io.Writer) { fmt.Fprintf(w, "%s: %s\n", strings.TrimSpace(in.Email), done) })
+		return callAndPrint(ctx, c, call, operation, in, func(w io.Writer, _ *struct{}) {
+			fmt.Fprintf(w, "%s: %s\n", strings.TrimSpace(in.Email), done)
+		})
 	})
 }
 
@@ -547,12 +517,11 @@ func runUserReset(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
+	in := userRequest{Email: c.args[0], NoFactor: c.noFactor, Panel: address}
 	return c.withAdmin(ctx, false, func(call adminCaller) error {
-		var out invited
-		if err := call(ctx, "user/reset", userRequest{Email: c.args[0], NoFactor: c.noFactor, Panel: address}, &out); err != nil {
-			return err
-		}
-		return c.print(out, func(w io.Writer) { fmt.Fprint(w, out.text("sirve para poner otra contraseña,"), c.startFirst()) })
+		return callAndPrint(ctx, c, call, "user/reset", in, func(w io.Writer, out *invited) {
+			fmt.Fprint(w, out.text("sirve para poner otra contraseña,"), c.startFirst())
+		})
 	})
 }
 
@@ -572,12 +541,8 @@ func runUserLogout(ctx context.Context, c *invocation) error {
 		in.Email = c.args[0]
 	}
 	return c.withAdmin(ctx, false, func(call adminCaller) error {
-		var out loggedOut
-		if err := call(ctx, "user/logout", in, &out); err != nil {
-			return err
-		}
-		return c.print(out, func(w io.Writer) {
-			fmt.Fprintln(w, &out)
+		return callAndPrint(ctx, c, call, "user/logout", in, func(w io.Writer, out *loggedOut) {
+			fmt.Fprintln(w, out)
 		})
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -75,6 +76,15 @@ func (c *invocation) withOrg(ctx context.Context, fn func(call adminCaller, org 
 		}
 		return fn(call, org)
 	})
+}
+
+// callAndPrint calls an operation and prints its result, in words as show writes it.
+func callAndPrint[T any](ctx context.Context, c *invocation, call adminCaller, operation string, in any, show func(io.Writer, *T)) error {
+	var out T
+	if err := call(ctx, operation, in, &out); err != nil {
+		return err
+	}
+	return c.print(out, func(w io.Writer) { show(w, &out) })
 }
 
 // open opens the store. If it is missing, a dry run gets an empty one in memory.

@@ -416,11 +416,7 @@ func runClockAccept(ctx context.Context, c *invocation) error {
 // reportClock runs an operation that answers with a clockReport.
 func (c *invocation) reportClock(ctx context.Context, operation string) error {
 	return c.withAdmin(ctx, false, func(call adminCaller) error {
-		var out clockReport
-		if err := call(ctx, operation, struct{}{}, &out); err != nil {
-			return err
-		}
-		return c.print(out, out.show)
+		return callAndPrint(ctx, c, call, operation, struct{}{}, func(w io.Writer, out *clockReport) { out.show(w) })
 	})
 }
 
