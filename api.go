@@ -122,11 +122,7 @@ func getBalance(r *request) action {
 			b.AsOf = at
 			return b, err
 		}
-		a, err := t.points.account(c, p)
-		if err != nil {
-			return nil, err
-		}
-		return newBalance(t, a)
+		return shaped(t, newBalance)(t.points.account(c, p))
 	}
 }
 
@@ -186,11 +182,7 @@ func listRewards(r *request) action {
 
 func getReward(r *request) action {
 	return func(t *txn) (any, error) {
-		found, err := t.rewards.get(r.pathID("rewardId"))
-		if err != nil {
-			return nil, err
-		}
-		return newRewardShape(t, found)
+		return shaped(t, newRewardShape)(t.rewards.get(r.pathID("rewardId")))
 	}
 }
 
@@ -203,11 +195,7 @@ func redeemReward(r *request) action {
 		expected = &points
 	}
 	return func(t *txn) (any, error) {
-		x, err := t.rewards.redeem(cust, product, comment, expected)
-		if err != nil {
-			return nil, err
-		}
-		return newRedemptionShape(t, x)
+		return shaped(t, newRedemptionShape)(t.rewards.redeem(cust, product, comment, expected))
 	}
 }
 
@@ -237,11 +225,7 @@ func listRedemptions(r *request) action {
 
 func getRedemption(r *request) action {
 	return func(t *txn) (any, error) {
-		x, err := t.rewards.redemption(r.pathID("redemptionId"))
-		if err != nil {
-			return nil, err
-		}
-		return newRedemptionShape(t, x)
+		return shaped(t, newRedemptionShape)(t.rewards.redemption(r.pathID("redemptionId")))
 	}
 }
 
@@ -252,23 +236,13 @@ func useRedemption(r *request) action {
 	}
 	sale := givenID(r.fields.id("transactionId"))
 	return func(t *txn) (any, error) {
-		x, err := t.rewards.useCode(code, sale)
-		if err != nil {
-			return nil, err
-		}
-		shape, err := newRedemptionShape(t, x)
-		return reply{http.StatusOK, shape}, err
+		return okReply(shaped(t, newRedemptionShape)(t.rewards.useCode(code, sale)))
 	}
 }
 
 func cancelRedemption(r *request) action {
 	return func(t *txn) (any, error) {
-		x, err := t.rewards.cancel(r.pathID("redemptionId"))
-		if err != nil {
-			return nil, err
-		}
-		shape, err := newRedemptionShape(t, x)
-		return reply{http.StatusOK, shape}, err
+		return okReply(shaped(t, newRedemptionShape)(t.rewards.cancel(r.pathID("redemptionId"))))
 	}
 }
 
@@ -305,11 +279,7 @@ func listPrograms(r *request) action {
 
 func getProgram(r *request) action {
 	return func(t *txn) (any, error) {
-		p, err := t.program(r.pathID("programId"))
-		if err != nil {
-			return nil, err
-		}
-		return newProgramShape(t, p)
+		return shaped(t, newProgramShape)(t.program(r.pathID("programId")))
 	}
 }
 

@@ -113,11 +113,7 @@ func lookupCustomer(r *request) action {
 
 func getCustomer(r *request) action {
 	return func(t *txn) (any, error) {
-		c, err := t.customers.get(r.pathID("customerId"))
-		if err != nil {
-			return nil, err
-		}
-		return taggedDetail(t, c)
+		return shaped(t, taggedDetail)(t.customers.get(r.pathID("customerId")))
 	}
 }
 
@@ -192,11 +188,7 @@ func patchCustomer(r *request) action {
 	r.fields.fail(checkAttributes(mergeAttributes(nil, p.Attributes)))
 	holds := ifMatch(r.Header)
 	return func(t *txn) (any, error) {
-		c, err := t.customers.patch(r.pathID("customerId"), p, holds)
-		if err != nil {
-			return nil, err
-		}
-		return taggedDetail(t, c)
+		return shaped(t, taggedDetail)(t.customers.patch(r.pathID("customerId"), p, holds))
 	}
 }
 

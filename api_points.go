@@ -194,11 +194,7 @@ func holdPoints(r *request) action {
 	}
 	in.Comment = r.comment()
 	return func(t *txn) (any, error) {
-		h, err := t.points.place(in)
-		if err != nil {
-			return nil, err
-		}
-		return newHoldShape(t, h)
+		return shaped(t, newHoldShape)(t.points.place(in))
 	}
 }
 
@@ -221,11 +217,7 @@ func listHolds(r *request) action {
 
 func getHold(r *request) action {
 	return func(t *txn) (any, error) {
-		h, err := t.points.holdNow(r.pathID("holdId"))
-		if err != nil {
-			return nil, err
-		}
-		return newHoldShape(t, h)
+		return shaped(t, newHoldShape)(t.points.holdNow(r.pathID("holdId")))
 	}
 }
 
@@ -235,22 +227,12 @@ func captureHold(r *request) action {
 		r.fields.fail(newError(codeAmountInvalid).on("amount"))
 	}
 	return func(t *txn) (any, error) {
-		h, err := t.points.capture(r.pathID("holdId"), amount)
-		if err != nil {
-			return nil, err
-		}
-		shape, err := newHoldShape(t, h)
-		return reply{http.StatusOK, shape}, err
+		return okReply(shaped(t, newHoldShape)(t.points.capture(r.pathID("holdId"), amount)))
 	}
 }
 
 func releaseHold(r *request) action {
 	return func(t *txn) (any, error) {
-		h, err := t.points.release(r.pathID("holdId"))
-		if err != nil {
-			return nil, err
-		}
-		shape, err := newHoldShape(t, h)
-		return reply{http.StatusOK, shape}, err
+		return okReply(shaped(t, newHoldShape)(t.points.release(r.pathID("holdId"))))
 	}
 }

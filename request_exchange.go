@@ -298,6 +298,14 @@ type reply struct {
 	body   any
 }
 
+// okReply is a 200 to a POST, which else is answered with 201.
+func okReply(body any, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return reply{http.StatusOK, body}, nil
+}
+
 // A repeated is the body of a 200 to a POST that changes nothing, since the same was done
 // before.
 type repeated struct{ body any }

@@ -60,6 +60,16 @@ func (l appendedList[T]) appendJSON(b []byte) []byte {
 	return append(b, "}}"...)
 }
 
+// shaped takes what a function found, and shows it unless that failed.
+func shaped[R, T any](t *txn, shape func(*txn, R) (T, error)) func(R, error) (any, error) {
+	return func(found R, err error) (any, error) {
+		if err != nil {
+			return nil, err
+		}
+		return shape(t, found)
+	}
+}
+
 // orNull and idOrNull allocate nothing for null, which most values are.
 
 func orNull(s string) *string {

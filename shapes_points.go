@@ -202,45 +202,25 @@ func firstKey(t *txn, e *event) key {
 func newEventData(t *txn, e *event) (any, error) {
 	switch e.Kind {
 	case eventCustomerCreated, eventCustomerUpdated:
-		c, err := t.customers.at(e.Refs[0])
-		if err != nil {
-			return nil, err
-		}
-		return newCustomerDetail(t, c)
+		return shaped(t, newCustomerDetail)(t.customers.at(e.Refs[0]))
 	case eventCustomerMerged:
 		return newMergeEvent(t, e)
 	case eventCustomerErased:
 		cust, err := t.customers.idAt(e.Refs[0])
 		return erasedEvent{cust}, err
 	case eventPointsAdded, eventPointsDeducted, eventPointsExpired, eventPointsReversed:
-		m, err := t.points.movement(e.Refs[0])
-		if err != nil {
-			return nil, err
-		}
-		return newMovementShape(t, m)
+		return shaped(t, newMovementShape)(t.points.movement(e.Refs[0]))
 	case eventPointsHeld, eventPointsReleased:
-		h, err := t.points.holdAt(e.hold())
-		if err != nil {
-			return nil, err
-		}
-		return newHoldShape(t, h)
+		return shaped(t, newHoldShape)(t.points.holdAt(e.hold()))
 	case eventPointsAvailable:
 		return newAvailableEvent(t, e)
 	case eventPointsExpiring:
 		cust, err := t.customers.idAt(e.Refs[0])
 		return expiringEvent{cust, t.cfg.programNumber(uint32(e.Refs[1])).ID, decimal(e.Refs[3]), instant(e.Refs[2])}, err
 	case eventTransactionCreated:
-		s, err := t.sales.at(e.Refs[0])
-		if err != nil {
-			return nil, err
-		}
-		return newSaleShape(t, s)
+		return shaped(t, newSaleShape)(t.sales.at(e.Refs[0]))
 	case eventRedemptionCreated, eventRedemptionUsed, eventRedemptionCancelled, eventRedemptionExpired:
-		x, err := t.rewards.redemptionAt(e.Refs[0])
-		if err != nil {
-			return nil, err
-		}
-		return newRedemptionShape(t, x)
+		return shaped(t, newRedemptionShape)(t.rewards.redemptionAt(e.Refs[0]))
 	case eventTierChanged:
 		cust, err := t.customers.idAt(e.Refs[0])
 		return tierEvent{cust, t.cfg.programNumber(uint32(e.Refs[1])).ID, e.From, e.To}, err
