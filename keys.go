@@ -105,19 +105,14 @@ func (ks *keysTxn) set(k *apiKey, field string, in *keyRequest) (err error) {
 		}
 	case "rateLimit":
 		k.RateLimit = cmp.Or(in.RateLimit, defaultRateLimit)
-		return notNegative(field, k.RateLimit)
 	case "dailyLimit":
 		k.DailyLimit = in.DailyLimit
-		return notNegative(field, k.DailyLimit)
 	case "monthlyLimit":
 		k.MonthlyLimit = in.MonthlyLimit
-		return notNegative(field, k.MonthlyLimit)
 	case "maxPointsPerOperation":
 		k.MaxPointsPerOperation = in.MaxPointsPerOperation
-		return notNegative(field, k.MaxPointsPerOperation)
 	case "maxPointsPerDay":
 		k.MaxPointsPerDay = in.MaxPointsPerDay
-		return notNegative(field, k.MaxPointsPerDay)
 	case "scopes":
 		k.Scopes = in.Scopes
 		for _, s := range k.Scopes {
@@ -137,14 +132,10 @@ func (ks *keysTxn) set(k *apiKey, field string, in *keyRequest) (err error) {
 	default:
 		return operatorErrorf(field, "una API key no tiene %q", field)
 	}
-	return err
-}
-
-func notNegative[N int | decimal](field string, limit N) error {
-	if limit < 0 {
+	if min(k.RateLimit, k.DailyLimit, k.MonthlyLimit) < 0 || min(k.MaxPointsPerOperation, k.MaxPointsPerDay) < 0 {
 		return operatorErrorf(field, "los límites deben ser mayores a 0")
 	}
-	return nil
+	return err
 }
 
 // expiryOf returns the moment at which a key that expires on a date ends; 0 without a date.
