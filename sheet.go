@@ -94,10 +94,7 @@ func (s *importSheet) record(in *sheet.Reader) (csvLine, error) {
 }
 
 // sheetTexts are the errors of internal/sheet that have a text each.
-var sheetTexts = []struct {
-	err  error
-	text string
-}{
+var sheetTexts = []wording{
 	{sheet.ErrOpenDocument, "es un libro de LibreOffice: guárdalo como CSV"},
 	{sheet.ErrWorkbook, "es un libro de Excel: guárdalo como CSV"},
 	{sheet.ErrMarkup, "es una página web o XML: ábrelo en la hoja de cálculo y guárdalo como CSV"},
@@ -110,7 +107,7 @@ var sheetTexts = []struct {
 func sheetText(err error) string {
 	for _, e := range sheetTexts {
 		if errors.Is(err, e.err) {
-			return e.text
+			return e.words
 		}
 	}
 	return ""
@@ -312,9 +309,13 @@ func (row *importRow) label(name, cell string) {
 // has a cell, which is an error, and in what order the numbers of dates are.
 func (s *importSheet) survey(in *sheet.Reader) error {
 	unnamed := s.headings.unnamed(s.columns)
-	var dates []int
+	var dates []int // places of the columns with dates
 	if s.dates.Order == sheet.Unordered {
-		dates = dateColumns(s.taken)
+		for i, name := range s.taken {
+			if slices.Contains([]string{"birthDate", "marketingAt", "createdAt", "expiresAt"}, name) {
+				dates = append(dates, i)
+			}
+		}
 	}
 	for len(unnamed)+len(dates) > 0 {
 		line, err := s.record(in)
@@ -337,16 +338,6 @@ func (s *importSheet) survey(in *sheet.Reader) error {
 		}
 	}
 	return nil
-}
-
-// dateColumns are the places of the columns with dates.
-func dateColumns(taken []string) (places []int) {
-	for i, name := range taken {
-		if slices.Contains([]string{"birthDate", "marketingAt", "createdAt", "expiresAt"}, name) {
-			places = append(places, i)
-		}
-	}
-	return places
 }
 
 // belowTitle returns the fault of a first line that is no heading: fault, or a fault that says

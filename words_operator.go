@@ -91,34 +91,19 @@ func adminErrorf(format string, args ...any) error {
 
 // failureCodes name the kinds of failures for programs, the more particular first.
 var failureCodes = []struct {
-	err  error
 	code string
+	errs []error
 }{
-	{context.Canceled, "interrupted"},
-	{disk.ErrLocked, "file_in_use"},
-	{fs.ErrNotExist, "not_found"},
-	{fs.ErrPermission, "no_permission"},
-	{disk.ErrPermission, "no_permission"},
-	{errDatabasePassword, "no_permission"},
-	{errDatabaseForbidden, "no_permission"},
-	{errDatabaseNotLetIn, "no_permission"},
-	{syscall.ENOSPC, "disk_full"},
-	{syscall.EDQUOT, "disk_full"},
-	{disk.ErrForeign, "not_a_data_file"},
-	{disk.ErrEmpty, "not_a_data_file"},
-	{disk.ErrDamaged, "damaged"},
-	{disk.ErrNoHeader, "damaged"},
-	{disk.ErrOneHeader, "damaged"},
-	{disk.ErrJournalRecord, "damaged"},
-	{disk.ErrJournalHeader, "damaged"},
-	{disk.ErrJournalPart, "damaged"},
-	{disk.ErrJournalGap, "damaged"},
-	{disk.ErrJournalCut, "damaged"},
-	{disk.ErrJournalForeign, "damaged"},
-	{disk.ErrFileOlder, "damaged"},
-	{errCorrupt, "damaged"},
-	{errRecord, "damaged"},
-	{errLots, "damaged"},
+	{"interrupted", []error{context.Canceled}},
+	{"file_in_use", []error{disk.ErrLocked}},
+	{"not_found", []error{fs.ErrNotExist}},
+	{"no_permission", []error{fs.ErrPermission, disk.ErrPermission, errDatabasePassword, errDatabaseForbidden, errDatabaseNotLetIn}},
+	{"disk_full", []error{syscall.ENOSPC, syscall.EDQUOT}},
+	{"not_a_data_file", []error{disk.ErrForeign, disk.ErrEmpty}},
+	{"damaged", []error{
+		disk.ErrDamaged, disk.ErrNoHeader, disk.ErrOneHeader, disk.ErrJournalRecord, disk.ErrJournalHeader, disk.ErrJournalPart,
+		disk.ErrJournalGap, disk.ErrJournalCut, disk.ErrJournalForeign, disk.ErrFileOlder, errCorrupt, errRecord, errLots,
+	}},
 }
 
 // failureCode names the kind of an error for programs. It is usage for a wrong command line,
@@ -139,7 +124,7 @@ func failureCode(err error) string {
 		return "damaged"
 	}
 	for _, known := range failureCodes {
-		if errors.Is(err, known.err) {
+		if slices.ContainsFunc(known.errs, func(one error) bool { return errors.Is(err, one) }) {
 			return known.code
 		}
 	}
