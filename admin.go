@@ -251,18 +251,17 @@ type revokeRequest struct {
 }
 
 func (a *admin) revokeKey(ctx context.Context, in revokeRequest) (listedKey, error) {
-	return operate(ctx, a, in.Org, func(t *txn) (listedKey, error) {
-		k, err := t.keys.revoke(in.ID)
-		if err != nil {
-			return listedKey{}, err
-		}
-		return listKey(t, k)
-	})
+	return a.operateKey(ctx, in.Org, func(t *txn) (*apiKey, error) { return t.keys.revoke(in.ID) })
 }
 
 func (a *admin) changeKey(ctx context.Context, in keyChange) (listedKey, error) {
-	return operate(ctx, a, in.Org, func(t *txn) (listedKey, error) {
-		k, err := t.keys.change(in)
+	return a.operateKey(ctx, in.Org, func(t *txn) (*apiKey, error) { return t.keys.change(in) })
+}
+
+// operateKey is operate for what returns the key that it has changed.
+func (a *admin) operateKey(ctx context.Context, slug string, fn func(*txn) (*apiKey, error)) (listedKey, error) {
+	return operate(ctx, a, slug, func(t *txn) (listedKey, error) {
+		k, err := fn(t)
 		if err != nil {
 			return listedKey{}, err
 		}

@@ -46,7 +46,7 @@ func (f *fault) fail(err error) {
 // beStrict makes the readers collect all faults and known names.
 func (in input) beStrict() {
 	if in.fault != nil { // a GET has no body
-		in.strict = newStrictness(in.sent)
+		in.strict = &strictness{read: []sent{in.sent}, asked: map[string][]string{}}
 	}
 }
 

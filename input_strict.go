@@ -105,10 +105,6 @@ type strictness struct {
 	faults []*apiError         // at most maxFaults
 }
 
-func newStrictness(s sent) *strictness {
-	return &strictness{read: []sent{s}, asked: map[string][]string{}}
-}
-
 func (s *strictness) ask(list, name string) {
 	if known := s.asked[list]; !slices.Contains(known, name) {
 		s.asked[list] = append(known, name)

@@ -327,7 +327,8 @@ func (im *importer) count(r *csvRecord, o importOutcome) error {
 	faults := slices.Concat(r.faults, o.Faults)
 	switch {
 	case len(faults) > 0:
-		return im.reject(r.lines, im.told(r, faults))
+		im.report.Wrong++
+		return im.list(r.lines, im.told(r, faults))
 	case o.Added:
 		im.report.Added++
 		im.added.add(o.Number, r.lines[0].number)
@@ -395,11 +396,6 @@ func (im *importer) who(f rowFault) string {
 		return ", externalId " + f.ExternalID
 	}
 	return ""
-}
-
-func (im *importer) reject(lines []csvLine, reason string) error {
-	im.report.Wrong++
-	return im.list(lines, reason)
 }
 
 // list writes a record's lines, guarded as exports are, to the file of errors.
