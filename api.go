@@ -205,12 +205,8 @@ func listRedemptions(r *request) action {
 	if text, given := r.query.text("code", anyLength); given {
 		f.code = &text
 	}
-	if u, given := r.query.id("customerId"); given {
-		f.customer = &u
-	}
-	if u, given := r.query.id("productId"); given {
-		f.reward = &u
-	}
+	f.customer = givenID(r.query.id("customerId"))
+	f.reward = givenID(r.query.id("productId"))
 	text, present := r.query.text("status", 20)
 	f.status = choice(r.query.input, text, present, "status", codeInvalidField, append([]string{""}, redemptionStatuses...))
 	f.from, f.to = r.span()
@@ -420,7 +416,9 @@ func (a *api) isReady(r *request) action {
 	return func(*txn) (any, error) {
 		ready := !a.unready.Load()
 		if a.probes.take(sourceAddress(r.Request, a.trusted), r.now) == 0 {
-			ready = a.canRead(context.WithoutCancel(r.Context()))
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), time.Second)
+			defer cancel()
+			ready = a.probe(ctx) == nil
 			a.unready.Store(!ready)
 		}
 		if !ready || a.engine.store.refusing.Load() || a.engine.store.away.Load() {
@@ -431,12 +429,6 @@ func (a *api) isReady(r *request) action {
 		}
 		return health{"ok"}, nil
 	}
-}
-
-func (a *api) canRead(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	return a.probe(ctx) == nil
 }
 
 // storeAnswers reports whether the store answers within a time, if only with an error.
