@@ -27,9 +27,7 @@ func (r *request) saleFilter() (f saleFilter) {
 	f.search, _ = r.query.text("search", maxSearch)
 	text, present := r.query.text("type", 20)
 	f.saleType = choice(r.query.input, text, present, "type", codeTypeInvalid, []string{"", typePurchase, typeReturn})
-	if u, given := r.query.id("customerId"); given {
-		f.customer = &u
-	}
+	f.customer = givenID(r.query.id("customerId"))
 	f.externalID, _ = r.query.text("externalId", maxExternalID)
 	f.from, f.to = r.span()
 	f.registeredFrom = r.moment("registeredFrom", 0, false)

@@ -352,11 +352,6 @@ type explainedStep struct {
 // apiLanguage is what the API says sentences in.
 var apiLanguage = allTexts().In("es")
 
-// apiWording is how the API writes the rules of a configuration.
-func apiWording(cfg *config) *ruleWording {
-	return wordingIn(cfg, formatOf(cfg, apiLanguage.Code), apiLanguage)
-}
-
 // newExplanation explains a purchase. The explanation of a sale is the same for ever: its sentences
 // follow from the configuration that it was sold under.
 func newExplanation(t *txn, s *sale) (*explanation, error) {
@@ -364,7 +359,7 @@ func newExplanation(t *txn, s *sale) (*explanation, error) {
 	if err != nil || list == nil {
 		return new(explanation), err
 	}
-	e, w := make(explanation, 0, len(list)), apiWording(cfg)
+	e, w := make(explanation, 0, len(list)), wordingIn(cfg, formatOf(cfg, apiLanguage.Code), apiLanguage)
 	for i := range list {
 		e = append(e, newExplainedProgram(w, &list[i]))
 	}
