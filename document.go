@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -182,39 +183,34 @@ func mustBe(v reflect.Value, raw json.RawMessage, err error) sentence {
 
 // fillIn sets the default values of what a document leaves out.
 func (d *document) fillIn() {
-	setDefault := func(s *string, value string) {
-		if *s == "" {
-			*s = value
-		}
-	}
 	d.Organization.fillIn()
 	if len(d.Programs) == 1 {
 		d.Programs[0].Default = true
 	}
 	for i := range d.Programs {
 		p := &d.Programs[i]
-		setDefault(&p.Join, joinDefault)
+		p.Join = cmp.Or(p.Join, joinDefault)
 		if p.Currency == (currencyName{}) {
 			p.Currency.Many = "Puntos"
 		}
-		setDefault((*string)(&p.Rounding), string(roundFloor))
-		setDefault(&p.Returns, returnsReverse)
-		setDefault(&p.NegativeBalance, negativeClamp)
-		setDefault(&p.TierBasis.Metric, metricPoints)
-		setDefault(&p.TierBasis.Window, windowLifetime)
+		p.Rounding = cmp.Or(p.Rounding, roundFloor)
+		p.Returns = cmp.Or(p.Returns, returnsReverse)
+		p.NegativeBalance = cmp.Or(p.NegativeBalance, negativeClamp)
+		p.TierBasis.Metric = cmp.Or(p.TierBasis.Metric, metricPoints)
+		p.TierBasis.Window = cmp.Or(p.TierBasis.Window, windowLifetime)
 		if p.Payment != nil {
-			setDefault(&p.Payment.EarnOn, earnOnPaid)
+			p.Payment.EarnOn = cmp.Or(p.Payment.EarnOn, earnOnPaid)
 		}
 		for j := range p.Rules {
-			setDefault(&p.Rules[j].On, onPurchase)
+			p.Rules[j].On = cmp.Or(p.Rules[j].On, onPurchase)
 		}
 	}
 	for i := range d.Rewards {
-		setDefault(&d.Rewards[i].Status, statusActive)
-		setDefault(&d.Rewards[i].Fulfilment, fulfilImmediate)
+		d.Rewards[i].Status = cmp.Or(d.Rewards[i].Status, statusActive)
+		d.Rewards[i].Fulfilment = cmp.Or(d.Rewards[i].Fulfilment, fulfilImmediate)
 	}
 	for i := range d.Webhooks {
-		setDefault(&d.Webhooks[i].Status, statusActive)
+		d.Webhooks[i].Status = cmp.Or(d.Webhooks[i].Status, statusActive)
 	}
 }
 
