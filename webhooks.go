@@ -435,33 +435,29 @@ const testEvent = "webhook.test"
 // test sends a webhook a message that is no event, and returns the result. Before anything is
 // sent, a transaction notes the test in the audit log; in it, sign says who tests.
 func (d *deliverer) test(ctx context.Context, org uint32, hook string, sign func(*txn) error) (result webhookTest, err error) {
-	type testMessage struct {
-		m   webhook.Message
-		now instant
-	}
 	now, s := instantOf(d.engine.now()), d.engine.seed()
-	t, err := write(ctx, d.engine, org, now, func(t *txn) (testMessage, error) {
+	m, err := write(ctx, d.engine, org, now, func(t *txn) (*webhook.Message, error) {
 		if err := sign(t); err != nil {
-			return testMessage{}, err
+			return nil, err
 		}
 		doc, state, err := t.webhooks.get(hook)
 		if err != nil {
-			return testMessage{}, err
+			return nil, err
 		}
 		secrets := state.secretsAt(now)
 		if len(secrets) == 0 {
-			return testMessage{}, operatorErrorf("", "el webhook %q no tiene secreto: sello webhook secret %s", hook, hook)
+			return nil, operatorErrorf("", "el webhook %q no tiene secreto: sello webhook secret %s", hook, hook)
 		}
 		body, err := encode(webhookEvent{Type: testEvent, Timestamp: now, Data: struct{}{}})
 		if err == nil {
 			err = t.audit.note(auditWebhookTested, hook, nil)
 		}
-		return testMessage{webhook.Message{URL: doc.URL, ID: t.webhooks.messageID("test " + newMint(now, s).id().String()), Secrets: secrets, Body: body}, now}, err
+		return &webhook.Message{URL: doc.URL, ID: t.webhooks.messageID("test " + newMint(now, s).id().String()), Secrets: secrets, Body: body}, err
 	})
 	if err != nil {
 		return result, err
 	}
-	o := d.attempt(ctx, hookOf{org, hook}, &t.m, delivery{At: now, Type: testEvent})
+	o := d.attempt(ctx, hookOf{org, hook}, m, delivery{At: now, Type: testEvent})
 	if result = (webhookTest{OK: o.OK(), Status: o.Status}); !o.OK() {
 		result.Why = whyNot(&o)
 	}
@@ -477,16 +473,15 @@ type webhookTest struct {
 // A listedWebhook is a webhook as `sello webhook list` shows it, with scheme and host of its URL.
 type listedWebhook struct {
 	webhookDoc
-	HasSecret bool          `json:"hasSecret"`
-	Sent      uint64        `json:"sent"`
-	Pending   uint64        `json:"pending"` // events after Sent; the webhook may not ask for the types of some
-	Oldest    instant       `json:"oldest"`  // when the first of them was written
-	Failing   instant       `json:"failingSince"`
-	Failed    uint64        `json:"failedAttempts"`
-	Next      instant       `json:"nextAttempt"`
-	Paused    instant       `json:"pausedSince"`
-	Why       string        `json:"lastFailure,omitempty"`
-	lag       time.Duration // since Oldest
+	HasSecret bool    `json:"hasSecret"`
+	Sent      uint64  `json:"sent"`
+	Pending   uint64  `json:"pending"` // events after Sent; the webhook may not ask for the types of some
+	Oldest    instant `json:"oldest"`  // when the first of them was written
+	Failing   instant `json:"failingSince"`
+	Failed    uint64  `json:"failedAttempts"`
+	Next      instant `json:"nextAttempt"`
+	Paused    instant `json:"pausedSince"`
+	Why       string  `json:"lastFailure,omitempty"`
 }
 
 func (wh *webhooksTxn) list() ([]listedWebhook, error) {
@@ -510,7 +505,6 @@ func (wh *webhooksTxn) list() ([]listedWebhook, error) {
 				return nil, err
 			}
 			l.Oldest = e.At
-			l.lag = wh.t.now.sub(e.At)
 			break
 		}
 		list = append(list, l)
