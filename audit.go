@@ -253,10 +253,7 @@ func (e *auditEntry) sets(org uint32) iter.Seq[key] {
 		if actor == keyID {
 			actor = ""
 		}
-		for _, by := range [...]struct {
-			field byte
-			value string
-		}{{auditActor, keyID}, {auditActor, actor}, {auditAction, e.Action}, {auditSubject, e.Subject}, {auditSubject, e.merged()}} {
+		for _, by := range [...]auditValue{{auditActor, keyID}, {auditActor, actor}, {auditAction, e.Action}, {auditSubject, e.Subject}, {auditSubject, e.merged()}} {
 			if by.value != "" && !yield(auditSet(org, by.field, by.value)) {
 				return
 			}

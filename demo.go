@@ -43,10 +43,7 @@ const (
 // demo: any other may be real, and must not get a key.
 func (c *invocation) checkDemo(ctx context.Context, s *service) error {
 	e := s.api.engine
-	organizations, err := viewStore(ctx, e.store, func(tx Tx) (uint64, error) {
-		n, err := organizationCount(tx)
-		return n, err
-	})
+	organizations, err := viewStore(ctx, e.store, organizationCount)
 	if err != nil || organizations == 0 {
 		return err
 	}

@@ -41,6 +41,7 @@ var keyFields = []string{
 	"name", "rateLimit", "dailyLimit", "monthlyLimit", "scopes", "ipWhitelist", "expires", "maxPointsPerOperation", "maxPointsPerDay",
 }
 
+// A keysTxn has the API keys, and the points that keys and people may give, in a transaction.
 type keysTxn struct{ t *txn }
 
 // nameOf is the name of an API key; "" if there is none. It is looked up once in a transaction.

@@ -192,21 +192,15 @@ func (h *fileHeadings) column(heading string) (name string, ok bool) {
 		return "", true
 	}
 	if h.preset != nil {
-		return h.presetColumn(key), true
+		name = h.preset[key]
+		for _, mapped := range h.mapped {
+			if mapped == name { // -map gives the column to another heading
+				return "", true
+			}
+		}
+		return name, true
 	}
 	return h.named(heading)
-}
-
-// presetColumn returns the column that a heading names in the file of a system; "" if it is left out,
-// as when -map gives the column to another heading.
-func (h *fileHeadings) presetColumn(key string) string {
-	name := h.preset[key]
-	for _, mapped := range h.mapped {
-		if mapped == name {
-			return ""
-		}
-	}
-	return name
 }
 
 // named returns the column with a name, or with another one that people use. Each name of a

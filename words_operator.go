@@ -171,7 +171,9 @@ func inWords(err error) string {
 	}
 	several := false
 	eachCause(err, func(cause error) { several = several || isJoined(cause) })
-	if !several || isOurs(err) {
+	_, admin := errors.AsType[*adminError](err)
+	_, operator := errors.AsType[*operatorError](err)
+	if !several || admin || operator { // which have words for the person who runs a command
 		return text
 	}
 	return strings.Join(slices.Compact(strings.Split(text, "\n")), "; ")
@@ -203,13 +205,6 @@ func isJoined(err error) bool {
 		lines = append(lines, cause.Error())
 	}
 	return len(lines) > 1 && err.Error() == strings.Join(lines, "\n")
-}
-
-// isOurs reports whether an error has words for the person who runs a command.
-func isOurs(err error) bool {
-	_, admin := errors.AsType[*adminError](err)
-	_, operator := errors.AsType[*operatorError](err)
-	return admin || operator
 }
 
 // errNoCreating is a lack of permission to make a file that is not there.
