@@ -201,8 +201,8 @@ func configArea() panelArea {
 		{name: "cashierReturns", kind: checkMember},
 	}
 	return panelArea{[]panelPage{
-		{"/panel/configuracion", "config:write", "config", configPage},
-		{"/panel/configuracion/documento", "config:write", "document", documentPage},
+		{"/panel/configuracion", "config:write", "config", withForms(configPage)},
+		{"/panel/configuracion/documento", "config:write", "document", withForms(documentPage)},
 	}, reviewedForms("organization", []panelForm{
 		{path: "/panel/configuracion", from: "/panel/configuracion", members: organization, handle: editing(editOrganization),
 			done: func(*panelRequest, string) string { return "/panel/configuracion?hecho=1" }},
@@ -258,9 +258,6 @@ type configView struct {
 }
 
 func configPage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &configView{Notices: new(noticesDoc), Done: v.param("hecho") != "", Operates: v.may(operates)}
 	return view, func(t *txn) (err error) {
 		view.Organization, view.Late = t.cfg.Organization, strconv.Itoa(t.cfg.maxLateDays())
@@ -291,9 +288,6 @@ type documentLine struct {
 }
 
 func documentPage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &documentView{Done: v.param("hecho") != ""}
 	return view, func(t *txn) error {
 		cfg := t.cfg

@@ -27,12 +27,12 @@ func customerArea() panelArea {
 	}
 	return panelArea{[]panelPage{
 		{"/panel/clientes", "customers:read", "customers", customersPage},
-		{"/panel/clientes/nuevo", "customers:write", "customer-new", customerNewPage},
+		{"/panel/clientes/nuevo", "customers:write", "customer-new", withForms(customerNewPage)},
 		{one, "customers:read", "customer", customerPage},
-		{one + "/editar", "customers:edit", "customer-edit", customerEditPage},
-		{one + "/puntos", "points:write", "points", pointsPage},
-		{one + "/unir", "customers:erase", "merge", mergePage},
-		{one + "/borrar", "customers:erase", "erase", erasePage},
+		{one + "/editar", "customers:edit", "customer-edit", withForms(customerEditPage)},
+		{one + "/puntos", "points:write", "points", withForms(pointsPage)},
+		{one + "/unir", "customers:erase", "merge", withForms(mergePage)},
+		{one + "/borrar", "customers:erase", "erase", withForms(erasePage)},
 	}, []panelForm{
 		{path: "/panel/clientes/nuevo", need: "customers:write", from: "/panel/clientes/nuevo", members: enrolMembers, handle: enrolNew, action: "customer.created", done: toOne},
 		{path: one + "/editar", need: "customers:edit", from: one + "/editar", members: patch, handle: patchCustomer, done: back},
@@ -146,9 +146,6 @@ func newCustomerRows(v *panelRequest, t *txn, items []customerItem, way wayBack)
 }
 
 func customerNewPage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	return &enrolView{}, nil
 }
 
@@ -353,9 +350,6 @@ type customerEditView struct {
 }
 
 func customerEditPage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &customerEditView{Way: newWayBack(v)}
 	head, detail := view.head(v), v.ask(getCustomer)
 	return view, func(t *txn) error {
@@ -377,9 +371,6 @@ type pointsView struct {
 }
 
 func pointsPage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &pointsView{}
 	head := view.head(v)
 	return view, func(t *txn) (err error) {
@@ -412,9 +403,6 @@ type mergeView struct {
 type mergeRow struct{ Name, Ours, Theirs, Both string }
 
 func mergePage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &mergeView{Query: v.param("search")}
 	head, found := view.head(v), func(*txn) (any, error) { return nil, nil }
 	if view.Query != "" {
@@ -487,9 +475,6 @@ func (d *customerDetail) balanceIn(p customerProgram) decimal {
 }
 
 func erasePage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &customerEditView{}
 	return view, view.head(v)
 }

@@ -59,8 +59,8 @@ func keyFormArea() panelArea {
 		all[i].need, all[i].proof = "keys:manage", true
 	}
 	return panelArea{[]panelPage{
-		{keysPath + "/nueva", "keys:manage", "key-new", newKeyPage},
-		{keyPath + "/cambiar", "keys:manage", "key-change", changeKeyPage},
+		{keysPath + "/nueva", "keys:manage", "key-new", onPlan(withProof(newKeyPage))},
+		{keyPath + "/cambiar", "keys:manage", "key-change", onPlan(withProof(changeKeyPage))},
 	}, all}
 }
 
@@ -271,15 +271,6 @@ var keyPresets = []struct {
 }
 
 func newKeyPage(v *panelRequest) (any, fillFunc) {
-	if !v.planHasAPI() {
-		return redirection{developmentPath}, nil
-	}
-	if to, ok := v.needProof(); !ok {
-		return to, nil
-	}
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	a := &keyAnswers{Preset: v.param("modelo"), Expires: expiryDays[len(expiryDays)-1]}
 	for _, p := range keyPresets {
 		if p.name == a.Preset {
@@ -300,10 +291,7 @@ type changeKeyView struct {
 // changeKeyPage is the form with what the key is now.
 func changeKeyPage(v *panelRequest) (any, fillFunc) {
 	view, fill := oneKeyPage(v)
-	of, ok := view.(*keyView)
-	if !ok {
-		return view, fill
-	}
+	of := view.(*keyView)
 	asked := &changeKeyView{keyView: of}
 	return asked, func(t *txn) error {
 		if err := fill(t); err != nil {
@@ -417,13 +405,10 @@ type errorGroup struct {
 }
 
 func requestArea() panelArea {
-	return panelArea{pages: []panelPage{{requestsPath, "requests:read", "requests", requestsPage}}}
+	return panelArea{pages: []panelPage{{requestsPath, "requests:read", "requests", onPlan(requestsPage)}}}
 }
 
 func requestsPage(v *panelRequest) (any, fillFunc) {
-	if !v.planHasAPI() {
-		return redirection{developmentPath}, nil
-	}
 	view := &requestsView{Key: v.param("clave"), Class: v.param("estado"), Code: v.param("codigo"), ID: v.param("solicitud")}
 	all := v.api.requests.Of(v.member.org)
 	view.Logged = len(all)

@@ -20,10 +20,10 @@ const (
 
 func keyArea() panelArea {
 	return panelArea{pages: []panelPage{
-		{keysPath, "keys:manage", "keys", keysPage},
-		{keyPath, "keys:manage", "key", keyPage},
-		{keyPath + "/renovar", "keys:manage", "key-rotate", oneKeyPage},
-		{keyPath + "/revocar", "keys:manage", "key-revoke", oneKeyPage},
+		{keysPath, "keys:manage", "keys", onPlan(keysPage)},
+		{keyPath, "keys:manage", "key", onPlan(keyPage)},
+		{keyPath + "/renovar", "keys:manage", "key-rotate", onPlan(withProof(oneKeyPage))},
+		{keyPath + "/revocar", "keys:manage", "key-revoke", onPlan(withProof(oneKeyPage))},
 	}}
 }
 
@@ -109,9 +109,6 @@ type keysView struct {
 }
 
 func keysPage(v *panelRequest) (any, fillFunc) {
-	if !v.planHasAPI() {
-		return redirection{developmentPath}, nil
-	}
 	view := &keysView{Chosen: v.param("estado")}
 	var states []keyState
 	for _, f := range keyFilters {
@@ -176,9 +173,6 @@ const madeParam = "creada"
 var keyWas = map[string]string{auditKeyCreated: "key.was.created", auditKeyChanged: "key.was.changed", auditKeyRotated: "key.was.rotated", auditKeyRevoked: "key.was.revoked"}
 
 func keyPage(v *panelRequest) (any, fillFunc) {
-	if !v.planHasAPI() {
-		return redirection{developmentPath}, nil
-	}
 	view := &keyView{Made: v.param(madeParam) != ""}
 	return view, func(t *txn) error {
 		if err := view.oneKey(t, v.r); err != nil {
@@ -199,15 +193,6 @@ func keyPage(v *panelRequest) (any, fillFunc) {
 
 // oneKeyPage is a page with a form about one key.
 func oneKeyPage(v *panelRequest) (any, fillFunc) {
-	if !v.planHasAPI() {
-		return redirection{developmentPath}, nil
-	}
-	if to, ok := v.needProof(); !ok {
-		return to, nil
-	}
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &keyView{}
 	return view, func(t *txn) error {
 		if err := view.oneKey(t, v.r); err != nil {
@@ -403,7 +388,7 @@ const (
 func developmentArea() panelArea {
 	return panelArea{pages: []panelPage{
 		{developmentPath, "keys:manage", "development", developmentPage},
-		{referencePath, "keys:manage", "reference", referencePage},
+		{referencePath, "keys:manage", "reference", onPlan(referencePage)},
 	}}
 }
 
@@ -448,9 +433,6 @@ type referenceView struct {
 func (*referenceView) public() {}
 
 func referencePage(v *panelRequest) (any, fillFunc) {
-	if !v.planHasAPI() {
-		return redirection{developmentPath}, nil
-	}
 	base := v.api.baseOf(v.r)
 	return &referenceView{base, theReference().page.PartFor(base)}, nil
 }

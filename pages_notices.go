@@ -15,7 +15,7 @@ import (
 func noticeArea() panelArea {
 	back := func(v *panelRequest, _ string) string { return noticeList(v) }
 	members := []formMember{{name: "que"}, {name: "after"}}
-	return panelArea{[]panelPage{{noticesPath, "customers:edit", "notices", noticesPage}}, []panelForm{
+	return panelArea{[]panelPage{{noticesPath, "customers:edit", "notices", withForms(noticesPage)}}, []panelForm{
 		{path: noticesPath + "/{customerId}/escrito", need: "customers:edit", from: noticesPath, members: members, handle: markNotice(true), done: back, forms: true},
 		{path: noticesPath + "/{customerId}/quitar", need: "customers:edit", from: noticesPath, members: members, handle: markNotice(false), done: back, forms: true},
 	}}
@@ -98,9 +98,6 @@ type noticeRow struct {
 }
 
 func noticesPage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	at := noticeTabNamed(noticeParam(v, "que"))
 	view := &noticesView{List: noticeTabs[at].name, After: noticeParam(v, "after")}
 	view.Begins = view.After == ""

@@ -18,8 +18,8 @@ func rewardArea() panelArea {
 	done := func(*panelRequest, string) string { return "/panel/recompensas?hecho=1" }
 	return panelArea{[]panelPage{
 		{"/panel/recompensas", "rewards:read", "rewards", rewardsPage},
-		{"/panel/recompensas/nueva", "config:write", "reward", rewardPage},
-		{"/panel/recompensas/{rewardId}", "config:write", "reward", rewardPage},
+		{"/panel/recompensas/nueva", "config:write", "reward", withForms(rewardPage)},
+		{"/panel/recompensas/{rewardId}", "config:write", "reward", withForms(rewardPage)},
 	}, reviewedForms("reward", []panelForm{
 		{path: "/panel/recompensas/nueva", from: "/panel/recompensas/nueva", members: members, handle: editing(editReward), done: done},
 		{path: "/panel/recompensas/{rewardId}", from: "/panel/recompensas/{rewardId}", members: members, handle: editing(editReward), done: done},
@@ -113,9 +113,6 @@ func (v *rewardView) title(f *pageData) string {
 }
 
 func rewardPage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &rewardView{ID: v.r.PathValue("rewardId")}
 	return view, func(t *txn) (err error) {
 		view.Reward = rewardDoc{Status: statusActive, Fulfilment: fulfilImmediate, Program: t.cfg.defaultProgram().Key}

@@ -31,9 +31,9 @@ func programArea() panelArea {
 	done := func(*panelRequest, string) string { return "/panel/programa?hecho=1" }
 	return panelArea{[]panelPage{
 		{"/panel/programa", "loyalty:read", "program", programPage},
-		{one, "config:write", "program-edit", programEditPage},
-		{one + "/nueva", "config:write", "rule", rulePage},
-		{one + "/reglas/{ruleId}", "config:write", "rule", rulePage},
+		{one, "config:write", "program-edit", withForms(programEditPage)},
+		{one + "/nueva", "config:write", "rule", withForms(rulePage)},
+		{one + "/reglas/{ruleId}", "config:write", "rule", withForms(rulePage)},
 	}, append(reviewedForms("program", []panelForm{
 		{path: one, from: one, members: members, handle: editing(editProgram), done: done},
 	}), reviewedForms("rule", []panelForm{
@@ -234,9 +234,6 @@ type programEditView struct {
 func (v *programEditView) title(*pageData) string { return v.Program.Name }
 
 func programEditPage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &programEditView{}
 	return view, func(t *txn) error {
 		p, err := t.program(pathIDOf(v.r, "programId"))
@@ -303,9 +300,6 @@ func (r *rule) effectName() string {
 }
 
 func rulePage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &ruleView{New: v.r.PathValue("ruleId") == "", ProgramID: v.r.PathValue("programId")}
 	if asked, _ := v.posted.get("effect"); slices.Contains(ruleEffects, asked) {
 		view.Effect = asked

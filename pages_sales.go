@@ -20,7 +20,7 @@ func saleArea() panelArea {
 	return panelArea{[]panelPage{
 		{"/panel/ventas", "transactions:read", "sales", salesPage},
 		{"/panel/ventas/{transactionId}", "transactions:read", "sale", salePage},
-		{"/panel/ventas/{transactionId}/devolucion", "transactions:return", "return", returnPage},
+		{"/panel/ventas/{transactionId}/devolucion", "transactions:return", "return", withForms(returnPage)},
 	}, []panelForm{
 		{path: "/panel/ventas/{transactionId}/devolucion", need: "transactions:return", from: "/panel/ventas/{transactionId}/devolucion", members: members, labels: "sale",
 			handle: registerTransaction, guard: ownSale, prepare: sumReturn, action: "transaction.returned", shows: shownOfReturn, done: afterReturn},
@@ -165,9 +165,6 @@ type returnView struct {
 }
 
 func returnPage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &returnView{}
 	sale := v.ask(getTransaction)
 	return view, func(t *txn) (err error) {
@@ -455,7 +452,7 @@ func redemptionArea() panelArea {
 	}
 	return panelArea{[]panelPage{
 		{"/panel/canjes", "rewards:read", "redemptions", redemptionsPage},
-		{"/panel/canjes/{redemptionId}", "rewards:read", "redemption", redemptionPage},
+		{"/panel/canjes/{redemptionId}", "rewards:read", "redemption", withForms(redemptionPage)},
 	}, []panelForm{
 		{path: one + "/uso", need: "rewards:write", from: one, members: []formMember{{name: "code"}}, handle: ofPath(useRedemption), action: "redemption.used", done: back},
 		{path: one + "/cancelar", need: "redemptions:cancel", from: one, guard: ownRedemption, handle: ofPath(cancelRedemption), done: back},
@@ -522,9 +519,6 @@ type redemptionView struct {
 }
 
 func redemptionPage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &redemptionView{}
 	one := v.ask(getRedemption)
 	return view, func(t *txn) (err error) {

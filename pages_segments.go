@@ -24,8 +24,8 @@ func segmentArea() panelArea {
 	done := func(*panelRequest, string) string { return "/panel/segmentos?hecho=1" }
 	return panelArea{[]panelPage{
 		{"/panel/segmentos", "segments:read", "segments", segmentsPage},
-		{"/panel/segmentos/nuevo", "config:write", "segment", segmentPage},
-		{"/panel/segmentos/{segmentId}", "config:write", "segment", segmentPage},
+		{"/panel/segmentos/nuevo", "config:write", "segment", withForms(segmentPage)},
+		{"/panel/segmentos/{segmentId}", "config:write", "segment", withForms(segmentPage)},
 	}, reviewedForms("segment", []panelForm{
 		{path: "/panel/segmentos/nuevo", from: "/panel/segmentos/nuevo", members: members, handle: editing(editSegment), done: done},
 		{path: one, from: one, members: members, handle: editing(editSegment), done: done},
@@ -184,9 +184,6 @@ func (v *segmentView) title(f *pageData) string {
 }
 
 func segmentPage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &segmentView{ID: v.r.PathValue("segmentId"), Join: "all"}
 	view.New = view.ID == ""
 	view.Removing = v.posted != nil && v.route != v.page.path && !view.New
@@ -388,7 +385,7 @@ func membersExport(v *panelRequest) (*download, fillFunc) {
 const handoutPath = "/panel/segmentos/{segmentId}/dar"
 
 func handoutArea() panelArea {
-	return panelArea{[]panelPage{{handoutPath, "points:write", "handout", handoutPage}}, []panelForm{{
+	return panelArea{[]panelPage{{handoutPath, "points:write", "handout", withForms(handoutPage)}}, []panelForm{{
 		path: handoutPath, need: "points:write", from: handoutPath, proof: true, handle: giveToSegment, prepare: countForForm,
 		members: []formMember{{name: "amount", kind: amountMember}, {name: "category"}, {name: "comment", must: true}, {name: "expiresAt"}, {name: "loyaltyProgramId"}, {name: countedField}},
 		shows: func(done any) any {
@@ -524,9 +521,6 @@ func (f *pageData) Would() *handoutShape {
 }
 
 func handoutPage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &handoutView{ID: v.r.PathValue("segmentId")}
 	var err error
 	if view.Count, err = v.countSegment(); err != nil {

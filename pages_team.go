@@ -37,9 +37,9 @@ func teamArea() panelArea {
 		all[i].need, all[i].proof = usersManage, true
 	}
 	return panelArea{[]panelPage{
-		{"/panel/equipo", usersManage, "team", teamPage},
-		{"/panel/equipo/nuevo", usersManage, "team-new", teamNewPage},
-		{"/panel/equipo/{userId}", usersManage, "teammate", teammatePage},
+		{"/panel/equipo", usersManage, "team", withForms(teamPage)},
+		{"/panel/equipo/nuevo", usersManage, "team-new", withProof(teamNewPage)},
+		{"/panel/equipo/{userId}", usersManage, "teammate", withProof(teammatePage)},
 	}, all}
 }
 
@@ -262,9 +262,6 @@ func newTeamRow(v *panelRequest, t *txn, m *teammate) (teamRow, error) {
 }
 
 func teamPage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &teamView{Owner: v.member.role == roleOwner}
 	return view, func(t *txn) (err error) {
 		view.SecondFactor = t.cfg.Organization.Settings.SecondFactor
@@ -306,12 +303,6 @@ func teamPage(v *panelRequest) (any, fillFunc) {
 type teamNewView struct{ Roles []role }
 
 func teamNewPage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needProof(); !ok {
-		return to, nil
-	}
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	return &teamNewView{rolesToGive(v.member.role, "")}, nil
 }
 
@@ -332,12 +323,6 @@ type teammateView struct {
 }
 
 func teammatePage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needProof(); !ok {
-		return to, nil
-	}
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	person, _ := parseID(v.r.PathValue("userId"))
 	view := &teammateView{}
 	return view, func(t *txn) error {
@@ -394,9 +379,9 @@ func accountArea() panelArea {
 	account := func(*panelRequest, string) string { return "/panel/cuenta" }
 	sessions := func(*panelRequest, string) string { return "/panel/cuenta/sesiones" }
 	return panelArea{[]panelPage{
-		{"/panel/cuenta", anyone, "account", accountPage},
-		{factorPath, anyone, "factor", factorPage},
-		{"/panel/cuenta/sesiones", anyone, "sessions", sessionsPage},
+		{"/panel/cuenta", anyone, "account", withForms(accountPage)},
+		{factorPath, anyone, "factor", withProof(factorPage)},
+		{"/panel/cuenta/sesiones", anyone, "sessions", withForms(sessionsPage)},
 	}, []panelForm{
 		{path: "/panel/cuenta", need: anyone, from: "/panel/cuenta", members: []formMember{{name: "name"}, {name: "language"}, {name: "theme"}},
 			handle: changeAccount, done: account},
@@ -438,9 +423,6 @@ type accountView struct {
 }
 
 func accountPage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	u := v.member.user
 	view := &accountView{Email: u.Email, Name: u.Name, Language: u.Language, Theme: u.Theme, PIN: v.member.session.hasPIN()}
 	return view, func(t *txn) error {
@@ -480,12 +462,6 @@ type factorView struct {
 }
 
 func factorPage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needProof(); !ok {
-		return to, nil
-	}
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &factorView{Required: v.member.lacksFactor}
 	return view, func(t *txn) error {
 		f, err := factorOf(t.Tx, v.member.user.ID)
@@ -557,9 +533,6 @@ type sessionRow struct {
 }
 
 func sessionsPage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &sessionsView{}
 	return view, func(t *txn) error {
 		open, err := sessionsOf(t.Tx, v.member.user.ID, t.now, v.panel.sessionLimits)

@@ -24,8 +24,8 @@ func webhookArea() panelArea {
 	made := &panelPage{webhooksPath, need, "webhook-secret", nil}
 	back := func(*panelRequest, string) string { return webhooksPath }
 	return panelArea{[]panelPage{
-		{webhooksPath, "webhooks:manage", "webhooks", webhooksPage},
-		{webhookPath + "/entregas", "webhooks:manage", "deliveries", deliveriesPage},
+		{webhooksPath, "webhooks:manage", "webhooks", onPlan(withForms(webhooksPage))},
+		{webhookPath + "/entregas", "webhooks:manage", "deliveries", onPlan(deliveriesPage)},
 	}, []panelForm{
 		{path: webhookPath + "/secreto", need: need, from: webhooksPath, proof: true, handle: newSecretByForm, done: func(*panelRequest, string) string { return webhooksPath + "?" + madeParam + "=1" }, shown: made},
 		{path: webhookPath + "/continuar", need: need, from: webhooksPath, handle: resumeByForm, done: back},
@@ -52,12 +52,6 @@ type webhooksView struct {
 }
 
 func webhooksPage(v *panelRequest) (any, fillFunc) {
-	if !v.planHasAPI() {
-		return redirection{developmentPath}, nil
-	}
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &webhooksView{Made: v.param(madeParam) != "", Done: v.param("hecho") != "", About: v.r.PathValue("hook")}
 	return view, func(t *txn) (err error) {
 		if view.Hooks, err = t.webhooks.list(); err != nil {
@@ -93,9 +87,6 @@ type deliveryRow struct {
 func (v *deliveriesView) title(*pageData) string { return v.Hook.Key }
 
 func deliveriesPage(v *panelRequest) (any, fillFunc) {
-	if !v.planHasAPI() {
-		return redirection{developmentPath}, nil
-	}
 	view, hook := &deliveriesView{}, v.r.PathValue("hook")
 	return view, func(t *txn) error {
 		hooks, err := t.webhooks.list()
@@ -182,7 +173,7 @@ func testByForm(v *panelRequest) error {
 	if d == nil {
 		d = newDeliverer(v.api.engine, nil, v.api.log)
 	}
-	view, fill := webhooksPage(v)
+	view, fill := v.page.show(v)
 	result, err := d.test(v.context(), v.member.org, hook, v.writesAs)
 	if _, refused := errors.AsType[*operatorError](err); refused { // it has no secret
 		v.faults = append(v.faults, newError(codeNoSecret))
@@ -259,8 +250,8 @@ func webhookEditArea() panelArea {
 		return withQuery(webhooksPath, []pair{{newHookParam, hook}})
 	}
 	return panelArea{[]panelPage{
-		{newWebhookPath, need, "webhook", webhookPage},
-		{webhookPath + "/cambiar", need, "webhook", webhookPage},
+		{newWebhookPath, need, "webhook", onPlan(withForms(webhookPage))},
+		{webhookPath + "/cambiar", need, "webhook", onPlan(withForms(webhookPage))},
 	}, reviewedForms("webhook", []panelForm{
 		{path: newWebhookPath, need: need, from: newWebhookPath, members: append([]formMember{wordMember("key")}, members...), handle: editing(editWebhook), done: made},
 		{path: one, need: need, from: one, members: members, handle: editing(editWebhook), done: done},
@@ -319,12 +310,6 @@ func (v *webhookView) title(f *pageData) string {
 }
 
 func webhookPage(v *panelRequest) (any, fillFunc) {
-	if !v.planHasAPI() {
-		return redirection{developmentPath}, nil
-	}
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	hook := v.r.PathValue("hook")
 	view := &webhookView{Hook: webhookDoc{Status: statusActive}, New: hook == ""}
 	view.Removing = v.posted != nil && v.route != v.page.path && !view.New

@@ -346,13 +346,15 @@ type proveView struct {
 	Kept  *keptForm
 }
 
-// needProof leads to the page that asks for the password, unless it was given lately: ok is
-// false then. The page of a form that was sent is shown in any case, with what was typed.
-func (v *panelRequest) needProof() (to redirection, ok bool) {
-	if v.posted != nil || v.member.hasProved(v.request.now) {
-		return to, true
+// withProof is withForms for a page that leads to the one that asks for the password, unless it was
+// given lately. The page of a form that was sent is shown in any case, with what was typed.
+func withProof(show pageFunc) pageFunc {
+	return func(v *panelRequest) (any, fillFunc) {
+		if v.posted == nil && !v.member.hasProved(v.request.now) {
+			return redirection{withQuery(provePath, []pair{{"ir", v.r.URL.RequestURI()}})}, nil
+		}
+		return withForms(show)(v)
 	}
-	return redirection{withQuery(provePath, []pair{{"ir", v.r.URL.RequestURI()}})}, false
 }
 
 // askProof asks for the password in place of what a form would have done. It reports whether

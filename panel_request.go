@@ -47,8 +47,11 @@ type panelPage struct {
 	path     string // as http.ServeMux takes it
 	need     permission
 	template string // the name of a file in panel/, without its ending
-	show     func(*panelRequest) (view any, fill fillFunc)
+	show     pageFunc
 }
+
+// A pageFunc makes the view of a page.
+type pageFunc = func(*panelRequest) (view any, fill fillFunc)
 
 // A fillFunc completes a view in a View of the organization; nil: it is complete.
 type fillFunc func(*txn) error
@@ -223,6 +226,16 @@ func (v *panelRequest) opens(place panelPlace) bool {
 
 // planHasAPI reports whether the plan of the member's organization has API access.
 func (v *panelRequest) planHasAPI() bool { return v.cfg != nil && v.cfg.Organization.Plan.APIAccess }
+
+// onPlan leads from a page of the developers' area to the area's first page, unless the plan has API access.
+func onPlan(show pageFunc) pageFunc {
+	return func(v *panelRequest) (any, fillFunc) {
+		if !v.planHasAPI() {
+			return redirection{developmentPath}, nil
+		}
+		return show(v)
+	}
+}
 
 const developmentPath = "/panel/desarrollo"
 
@@ -438,6 +451,16 @@ func (v *panelRequest) needToken() (to redirection, ok bool) {
 	}
 	q.Set(tokenParam, v.panel.random())
 	return redirection{v.r.URL.EscapedPath() + "?" + q.Encode()}, false
+}
+
+// withForms is for a page with forms: it needs their token.
+func withForms(show pageFunc) pageFunc {
+	return func(v *panelRequest) (any, fillFunc) {
+		if to, ok := v.needToken(); !ok {
+			return to, nil
+		}
+		return show(v)
+	}
 }
 
 // withToken puts the token of its forms into the address of a page.

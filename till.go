@@ -14,10 +14,10 @@ func tillArea() panelArea {
 	at := func(v *panelRequest) string { return "/panel/caja/" + v.r.PathValue("customerId") }
 	return panelArea{[]panelPage{
 		{"/panel/caja", "till", "till", tillPage},
-		{enrolPath, "customers:write", "enrol", enrolPage},
-		{"/panel/caja/{customerId}", "till", "till-customer", tillCustomerPage},
-		{"/panel/caja/{customerId}/venta/{transactionId}", "till", "till-sale", tillSalePage},
-		{"/panel/caja/{customerId}/canje/{redemptionId}", "till", "till-redemption", tillRedemptionPage},
+		{enrolPath, "customers:write", "enrol", withForms(enrolPage)},
+		{"/panel/caja/{customerId}", "till", "till-customer", withForms(tillCustomerPage)},
+		{"/panel/caja/{customerId}/venta/{transactionId}", "till", "till-sale", withForms(tillSalePage)},
+		{"/panel/caja/{customerId}/canje/{redemptionId}", "till", "till-redemption", withForms(tillRedemptionPage)},
 	}, []panelForm{
 		{path: enrolPath, need: "customers:write", from: enrolPath, members: enrolMembers, handle: enrolNew, action: "customer.created",
 			forms: true, done: func(_ *panelRequest, id string) string { return "/panel/caja/" + id }},
@@ -130,9 +130,6 @@ type enrolView struct {
 }
 
 func enrolPage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &enrolView{}
 	view.Phone, _ = v.request.query.get("phone")
 	view.Email, _ = v.request.query.get("email")
@@ -180,9 +177,6 @@ func (view *tillCustomerView) moved(t *txn) error {
 }
 
 func tillCustomerPage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &tillCustomerView{}
 	head := view.headOffers(v, &view.tillOffers)
 	return view, func(t *txn) error {
@@ -258,9 +252,6 @@ func (view *tillSaleView) explain(v *panelRequest, t *txn) error {
 }
 
 func tillSalePage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &tillSaleView{Known: v.param(knownParam) != ""}
 	head, sale := view.headOffers(v, &view.tillOffers), v.ask(getTransaction)
 	return view, func(t *txn) (err error) {
@@ -304,9 +295,6 @@ type tillRedemptionView struct {
 }
 
 func tillRedemptionPage(v *panelRequest) (any, fillFunc) {
-	if to, ok := v.needToken(); !ok {
-		return to, nil
-	}
 	view := &tillRedemptionView{Scanned: v.param(scannedParam) != ""}
 	head, redemption := view.headOffers(v, &view.tillOffers), v.ask(getRedemption)
 	return view, func(t *txn) (err error) {
