@@ -73,7 +73,6 @@ type selfServed struct {
 	Last           instant
 }
 
-// unusual returns the unusual activity in the records.
 func (r *activityRecords) unusual() activity {
 	var returns []*sale
 	for _, s := range r.sales {
@@ -181,7 +180,6 @@ func staffCustomers(t *txn) (map[id]id, error) {
 	return own, nil
 }
 
-// An activityView is the page.
 type activityView struct {
 	Complete bool // all of the time was looked at
 	Since    instant
@@ -270,7 +268,6 @@ func (view *activityView) showActivity(v *panelRequest, t *txn, a activity) (err
 	return err
 }
 
-// shown makes the rows of a page.
 func shown[T, R any](v *panelRequest, f foundRows[T], row func(T) (R, error)) (rows foundRows[R], err error) {
 	rows.All = f.All
 	rows.List, err = lines(v, f.List, row)
@@ -304,7 +301,6 @@ func customerLink(t *txn, m *member, cust id) (a aboutItem, err error) {
 
 // What the template asks for.
 
-// ManyADay is how many sales of a day are many.
 func (v *activityView) ManyADay() uint64 { return manyADay }
 
 // CutText says that not all of the time was looked at.
@@ -312,7 +308,6 @@ func (v *activityView) CutText(f *pageData) string {
 	return f.T("activity.cut", f.Count(mostRecords), f.Count(mostRecords))
 }
 
-// SinceText says since when was looked.
 func (v *activityView) SinceText(f *pageData) string {
 	return f.T("activity.since", f.LongDay(dayOf(v.Since, f.zone)))
 }
@@ -340,7 +335,6 @@ const spanParam = "dias"
 // mostCustomers is how many customers each list of the page has.
 const mostCustomers = 5
 
-// A personView is the page.
 type personView struct {
 	Name, About string // About is what the person or the key is
 	Key         bool
@@ -524,7 +518,6 @@ func (v *panelRequest) standsOut(t *txn, own, rest *work, others int) (out []str
 	return out, nil
 }
 
-// showWork fills in the lists.
 func (view *personView) showWork(v *panelRequest, t *txn, own *work) (err error) {
 	if view.Served, err = lines(v, own.Served[:min(len(own.Served), mostCustomers)], func(c regular) (row regularRow, err error) {
 		row.regular = c

@@ -59,7 +59,6 @@ func auditTabs(v *panelRequest) (tabs []navItem) {
 	return tabs
 }
 
-// An auditView is a page of the log.
 type auditView struct {
 	Kind, Actor, Action, Subject, From, To string
 
@@ -268,7 +267,6 @@ var auditWords = map[string][]string{
 	"status": {"redemption.", "status."}, // of redemptions, customers and webhooks
 }
 
-// auditText is a text of a change in words.
 func (f prose) auditText(field, text string) string {
 	last, _, _ := strings.Cut(field[strings.LastIndex(field, ".")+1:], "[")
 	kinds := auditWords[last]
@@ -530,7 +528,6 @@ func (r auditRow) ByPath(kind string) string {
 	return withQuery(auditPath, []pair{{"actor", r.By}, {"kind", kind}})
 }
 
-// VersionPath is the page of the version of the configuration that was made.
 func (r auditRow) VersionPath() string { return versionPath(r.Version) }
 
 // CutExport is how many entries the CSV has of those that are found; "" if it has all, or the

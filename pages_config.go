@@ -22,17 +22,14 @@ func versionArea() panelArea {
 	}}
 }
 
-// codeNoVersion says that the organization has no such version.
 var codeNoVersion = errorCode{"version_not_found", http.StatusNotFound, ""}
 
-// A versionsView is a page of the list, newest first.
 type versionsView struct {
 	Rows  []versionRow
 	Pager pagerView
 	Total uint64
 }
 
-// A versionRow is a version.
 type versionRow struct {
 	Number  uint64
 	At      instant    // 0: before versions were kept
@@ -220,7 +217,6 @@ func checkedPlan(v *panelRequest, name string) string {
 	return ""
 }
 
-// editOrganization lays the form of the organization over a document.
 func editOrganization(_ *txn, _ *request, tree, fields docTree) (docPlace, error) {
 	for part, flags := range map[string][]string{"plan": {"apiAccess"}, "settings": {"cashierReturns"}} {
 		under, _ := fields[part].(docTree)
@@ -245,7 +241,6 @@ func postedDocument(_ *txn, _ *request, fields docTree) ([]byte, docPlace, error
 	return []byte(strings.TrimPrefix(text, sheet.MarkUTF8)), docPlace{}, nil // editors put one before a file's text
 }
 
-// A configView is the form of the organization.
 type configView struct {
 	Organization organization
 	Stamp        string
@@ -272,7 +267,6 @@ func configPage(v *panelRequest) (any, fillFunc) {
 	}
 }
 
-// A documentView is the whole document as text.
 type documentView struct {
 	Text    string
 	Version uint64 // that the text is of; 0: the current one, or what was typed

@@ -86,7 +86,6 @@ func (w wayBack) Query() string { return withQuery("", givenParams([]pair{{wayPa
 // List is the page of the list.
 func (w wayBack) List() string { return "/panel/clientes?" + string(w) }
 
-// A customersView is a page of the list.
 type customersView struct {
 	Search, Status string
 	Rows           []customerRow
@@ -95,7 +94,6 @@ type customersView struct {
 	Total          uint64
 }
 
-// A customerRow is a customer in the list, in words.
 type customerRow struct {
 	Path, Name, Contact, Tier string
 	Status                    string // "": active
@@ -362,7 +360,6 @@ func customerEditPage(v *panelRequest) (any, fillFunc) {
 	}
 }
 
-// A pointsView is the form that gives or takes points by hand.
 type pointsView struct {
 	TillHead
 	Programs []choiceItem
@@ -503,7 +500,6 @@ func withPage(v *panelRequest, n uint64) string {
 	return withQuery(v.r.URL.EscapedPath(), append(slices.Clip(v.request.query.object), pair{"page", strconv.FormatUint(n, 10)}))
 }
 
-// A pagerText is a pagerView in words.
 type pagerText struct {
 	pagerView
 	Label, PreviousText, NextText, Text string

@@ -70,7 +70,6 @@ func layOver(tree, fields docTree) {
 	}
 }
 
-// listIn are the elements of a list of a tree.
 func listIn(tree docTree, list string) []any {
 	elements, _ := tree[list].([]any)
 	return elements
@@ -302,7 +301,6 @@ func partMember(name string, of ...formMember) formMember {
 // What a change of the configuration would do, as a page shows it: the changes that
 // `sello apply -dry-run` lists, by what they are about.
 
-// A diffView is what a form would change.
 type diffView struct {
 	Groups   []diffGroup
 	Warnings []string

@@ -218,7 +218,6 @@ func (g *figures) describe(f measure, labels []string) string {
 	return g.T("figure.desc", g.T(f.text), g.LongDay(dayNamed(g.found.From)), g.LongDay(dayNamed(g.found.To)), at(highest), labels[highest], at(last))
 }
 
-// days is how many days the statistics are of.
 func (g *figures) days() int { return int(dayNamed(g.found.To)-dayNamed(g.found.From)) + 1 }
 
 // units are the names of a unit and of a thousand and a million of it.
@@ -473,7 +472,6 @@ func (g *figures) mainTiles() []tile {
 	}
 }
 
-// paidTile is the money that points paid.
 func (g *figures) paidTile() tile {
 	return g.amountTile(amountPaid.text, g.currency, amountPaidOf, true, 0)
 }

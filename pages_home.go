@@ -15,7 +15,6 @@ func figureArea() panelArea {
 	}, []panelForm{fileForm("/panel/estadisticas/csv/{figure}", "statistics:read", "/panel/estadisticas", statisticsCSV)}}
 }
 
-// A homeView is what an organization looks at first.
 type homeView struct {
 	Undo     []undoRow // requests that the member can answer
 	Today    todayView
@@ -189,7 +188,6 @@ func (v *panelRequest) figures(t *txn, asked ...pair) (*figures, error) {
 	return g, err
 }
 
-// A statisticsView is the page of all figures.
 type statisticsView struct {
 	From, To, GroupBy, Program string
 	Tiles                      []tile
@@ -234,7 +232,6 @@ func (g *figures) charts(v *panelRequest, t *txn) ([]*panelChart, error) {
 	return append(list, g.keys(used)), nil
 }
 
-// statisticsCSV is the table of one chart as a file.
 func statisticsCSV(v *panelRequest) (*download, fillFunc) {
 	file := &download{media: "text/csv; charset=utf-8", data: "statistics"}
 	return file, func(t *txn) error {

@@ -242,7 +242,6 @@ func revokeKeyByForm(r *request) action {
 
 // What the forms begin with.
 
-// keyAnswers are the answers of the form of a key.
 type keyAnswers struct {
 	Preset  string // "" without
 	Presets []navItem
@@ -345,7 +344,6 @@ type keyFormView struct {
 // Form is the fields of a form with its answers.
 func (a *keyAnswers) Form(f *pageData) keyFormView { return keyFormView{f, a} }
 
-// ScopeRows are the table of permissions.
 func (a *keyAnswers) ScopeRows(f *pageData) []scopeRow { return scopeRows(f, a.Scopes) }
 
 // ExpiryChoice is the question when a key ends.
@@ -368,10 +366,8 @@ func (f *pageData) Try(granted []string) string { return curlOf(f.request.api, f
 // The last requests of the organization's keys (request_exchange.go), and how to mend what was
 // refused.
 
-// requestsOnPage is how many requests a page of the list has.
 const requestsOnPage = 50
 
-// A requestsView is a page of the last requests.
 type requestsView struct {
 	Key    string
 	Class  string
@@ -387,7 +383,6 @@ type requestsView struct {
 	Pager pagerView
 }
 
-// A requestRow is a request in the list.
 type requestRow struct {
 	loggedRequest
 	Route   string // in short; "" without

@@ -27,7 +27,6 @@ func keyArea() panelArea {
 	}}
 }
 
-// codeKeyNotFound is for a key that the organization does not have.
 var codeKeyNotFound = errorCode{"key_not_found", http.StatusNotFound, ""}
 
 // expiresSoon is how far ahead the panel tells of keys that expire, in milliseconds.
@@ -61,7 +60,6 @@ func (s keyState) live() bool { return s == keyActive || s == keyExpiring }
 // Path is the page of the key.
 func (k listedKey) Path() string { return keysPath + "/" + k.ID.String() }
 
-// A keyRow is a key with what the list shows of it.
 type keyRow struct {
 	listedKey
 	State keyState
@@ -72,7 +70,6 @@ type keyRow struct {
 // Ended reports whether the key is refused for good.
 func (k *keyRow) Ended() bool { return !k.State.live() }
 
-// newKeyRow completes a key.
 func newKeyRow(t *txn, k *apiKey) (row keyRow, err error) {
 	if row.listedKey, err = listKey(t, k); err != nil {
 		return row, err
@@ -100,7 +97,6 @@ var keyFilters = []struct {
 	{"terminadas", []keyState{keyExpired, keyRevoked}},
 }
 
-// A keysView is the list of keys.
 type keysView struct {
 	Filters []navItem
 	Chosen  string
@@ -146,7 +142,6 @@ func ended(k keyRow) int {
 	return 0
 }
 
-// A keyView is one key.
 type keyView struct {
 	keyRow
 	Made    bool // the form that made it was sent again: the text was shown then
@@ -156,7 +151,6 @@ type keyView struct {
 // Row is the key as the list has it.
 func (k *keyView) Row() keyRow { return k.keyRow }
 
-// A keyEvent is a line of what happened to a key.
 type keyEvent struct {
 	At   instant
 	Text string // the name of its text
@@ -310,7 +304,6 @@ func (f prose) AccessText(granted []string) string {
 	return strings.Join(names, ", ")
 }
 
-// A meterView is how much of a limit is used.
 type meterView struct {
 	Text        string
 	Used, Limit int
@@ -392,7 +385,6 @@ func developmentArea() panelArea {
 	}}
 }
 
-// developmentTabs are the pages of the area.
 var developmentTabs = []struct {
 	path string
 	need permission
@@ -455,7 +447,6 @@ type choiceView struct {
 	Across                        bool // the answers stand beside each other, being short
 }
 
-// An answerItem is an answer with its button.
 type answerItem struct {
 	ID, Value, Text, Hint string
 	Chosen                bool
@@ -479,7 +470,6 @@ func (f *pageData) Choice(name, label, usual string, values ...string) choiceVie
 	return v
 }
 
-// A whenView is a moment, and how long ago it is.
 type whenView struct{ UTC, Moment, Ago string }
 
 // When shows a moment; nothing for none.

@@ -70,7 +70,6 @@ func (v *panelRequest) toldOwn(err error, field string) error {
 	return v.told(err)
 }
 
-// arrival is where the request comes from.
 func (v *panelRequest) arrival() arrival {
 	from := arrival{Source: sourceAddress(v.r, v.api.trusted), Agent: v.r.UserAgent(), Session: v.panel.address.sentToken(v.r)}
 	if c, err := v.r.Cookie(v.panel.address.deviceName()); err == nil {
@@ -422,7 +421,6 @@ func (v *panelRequest) endHere() error {
 	return nil
 }
 
-// A pinView is the page where a PIN is chosen, changed or taken away.
 type pinView struct {
 	There bool
 	Lock  bool // the session locks at once

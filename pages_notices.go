@@ -72,7 +72,6 @@ func noticeList(v *panelRequest) string {
 	return withQuery(noticesPath, givenParams([]pair{{"que", noticeParam(v, "que")}, {"after", noticeParam(v, "after")}}))
 }
 
-// A noticesView is a page of one list.
 type noticesView struct {
 	List   string // its name
 	After  string // where the page begins
@@ -89,7 +88,6 @@ type noticeLink struct {
 	Current    bool
 }
 
-// A noticeRow is a customer, and what to write.
 type noticeRow struct {
 	Path, Name, Why, Text string
 	WhatsApp, Mail        string // links; "" without a phone or an e-mail

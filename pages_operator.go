@@ -56,7 +56,6 @@ func (p *panel) operated() (*panelServer, error) {
 	return p.server, nil
 }
 
-// An operatorView is how the server is.
 type operatorView struct {
 	Version, Commit, Go, Platform, Address, Name string // Name is the store's
 
@@ -175,7 +174,6 @@ func newSourceView(v *panelRequest) sourceView {
 	return s
 }
 
-// A backupsView is the list of backups.
 type backupsView struct {
 	Dir      string
 	Planned  bool // -backup-every
@@ -200,7 +198,6 @@ type backupFile struct {
 	Bytes int64
 }
 
-// backupsShown bounds the list.
 const backupsShown = 50
 
 func backupsPage(v *panelRequest) (any, fillFunc) {
@@ -252,7 +249,6 @@ func startBackup(v *panelRequest) error {
 	return v.redirect(operatorPath + "/copias")
 }
 
-// A verifyView is what verifications found.
 type verifyView struct {
 	Running taskRun[verifyProgress, *verification]
 	Last    taskRun[verifyProgress, *verification]
@@ -355,14 +351,12 @@ func digestsFile(v *panelRequest) (any, fillFunc) {
 	return &download{name: name, media: "application/json", body: append(text, '\n')}, fillNow(err)
 }
 
-// An organizationsView is a page of the organizations.
 type organizationsView struct {
 	Rows  []organizationRow
 	Pager pagerView
 	Total uint64
 }
 
-// An organizationRow is an organization in numbers.
 type organizationRow struct {
 	Name, Slug, Plan string
 	API              bool
@@ -416,7 +410,6 @@ func newOrganizationRow(t *txn) (row organizationRow, err error) {
 	return row, err
 }
 
-// A usersView is a page of the users.
 type usersView struct {
 	Rows  []userRow
 	After string // the e-mail that the next page begins behind; "" without one
@@ -430,7 +423,6 @@ func (w *usersView) Next() string {
 	return withQuery(operatorPath+"/usuarios", []pair{{"after", w.After}})
 }
 
-// A userRow is a user with the organizations that it is in.
 type userRow struct {
 	*user
 	Factor bool // has a second one
@@ -443,7 +435,6 @@ type userIn struct {
 	Disabled     bool
 }
 
-// usersShown is how many users a page has.
 const usersShown = 50
 
 func usersPage(v *panelRequest) (any, fillFunc) {
@@ -532,7 +523,6 @@ func (s sourceView) Words(f *pageData) string {
 	return f.T(s.Text, s.Source, s.Peer)
 }
 
-// Clock is the moment of the page.
 func (f *pageData) Clock() instant { return f.now }
 
 // Step says how far a verification has come.

@@ -26,7 +26,6 @@ func rewardArea() panelArea {
 	})}
 }
 
-// editReward lays the form of a reward over a document: one that is there, or a new one.
 func editReward(t *txn, r *request, tree, fields docTree) (docPlace, error) {
 	list := listIn(tree, "rewards")
 	i := len(list)
@@ -45,7 +44,6 @@ func editReward(t *txn, r *request, tree, fields docTree) (docPlace, error) {
 	return docPlace{path: "rewards[" + strconv.Itoa(i) + "]", labels: "reward"}, nil
 }
 
-// A rewardsView is the list of rewards.
 type rewardsView struct {
 	Rows     []rewardRow
 	Many     bool // programs
@@ -53,7 +51,6 @@ type rewardsView struct {
 	Archived int
 }
 
-// A rewardRow is a reward in the list.
 type rewardRow struct {
 	rewardShape
 	Currency currencyName
@@ -62,7 +59,6 @@ type rewardRow struct {
 	Low      bool // few are left
 }
 
-// fewLeft is how many of a reward are few.
 const fewLeft = 10
 
 func rewardsPage(v *panelRequest) (any, fillFunc) {
@@ -92,7 +88,6 @@ func rewardsPage(v *panelRequest) (any, fillFunc) {
 	}
 }
 
-// A rewardView is the form of a reward.
 type rewardView struct {
 	Reward   rewardDoc
 	Effect   effectDoc
@@ -163,7 +158,6 @@ func (f *pageData) Boxes(name string, items []choiceItem, values []string) (boxe
 	return boxes
 }
 
-// Times says how often.
 func (f prose) Times(n uint64) string { return f.Counted("rewards.times", f.format.Count(n)) }
 
 // LeftWords says how many are left.

@@ -132,7 +132,6 @@ func editProgram(t *txn, r *request, tree, fields docTree) (docPlace, error) {
 	return docPlace{path: at, labels: "program", controls: strings.NewReplacer("currency.many", "currency")}, err
 }
 
-// editRule lays the form of a rule over a document: one that is there, or a new one.
 func editRule(t *txn, r *request, tree, fields docTree) (docPlace, error) {
 	p, part, at, err := programIn(t, r, tree)
 	if err != nil {
@@ -175,7 +174,6 @@ func ruleIn(p *program, u id) (int, error) {
 	return i, nil
 }
 
-// A programView is all programs in words.
 type programView struct {
 	Programs []programWords
 	Done     bool
@@ -223,7 +221,6 @@ func programPage(v *panelRequest) (any, fillFunc) {
 	}
 }
 
-// A programEditView is the form of a program.
 type programEditView struct {
 	Program programDoc
 	Expiry  expiry
@@ -270,7 +267,6 @@ type ruleView struct {
 	Categories            []choiceItem
 }
 
-// ruleEffects are the effects that a new rule can have.
 var ruleEffects = []string{"per", "perItem", "points", "multiplier", "reward", "Signup", "Birthday", "Tier"}
 
 // Effects are those that can be chosen.
@@ -397,7 +393,6 @@ func (v *ruleView) HourTo() string {
 	return v.Rule.Hours.To
 }
 
-// A tierControls is a row of the form of tiers.
 type tierControls struct{ Name, Threshold, Multiplier control }
 
 // TierRows are the tiers of a program and two rows for more.
@@ -447,7 +442,6 @@ type simulation struct {
 	why  []programReasons
 }
 
-// simulateSale registers a sale.
 func simulateSale(r *request) action {
 	in := r.saleFields()
 	return func(t *txn) (any, error) {
@@ -464,7 +458,6 @@ func simulateSale(r *request) action {
 	}
 }
 
-// A simulatorView is the form, and what came of it.
 type simulatorView struct {
 	Query    string
 	Hits     []tillHit

@@ -36,7 +36,6 @@ func afterReturn(v *panelRequest, id string) string {
 	return "/panel/ventas/" + id
 }
 
-// A salesView is a page of the list.
 type salesView struct {
 	Search, Type, From, To, ExternalID string
 	Sales                              []saleRow
@@ -92,7 +91,6 @@ func (w *salesView) fill(v *panelRequest, t *txn, list []saleShape) (err error) 
 	return err
 }
 
-// A saleView is one sale.
 type saleView struct {
 	Sale     saleRow
 	Programs map[id]string // names
@@ -154,7 +152,6 @@ func (view *saleView) linked(v *panelRequest, t *txn) error {
 	return err
 }
 
-// A returnView is the form of a return.
 type returnView struct {
 	Sale     saleShape
 	Left     decimal // of its amount
@@ -245,7 +242,6 @@ func sumReturn(v *panelRequest) {
 	}
 }
 
-// A saleTableView is a table of sales.
 type saleTableView struct {
 	*pageData
 	Sales    []saleRow
@@ -459,7 +455,6 @@ func redemptionArea() panelArea {
 	}}
 }
 
-// A redemptionsView is a page of the list.
 type redemptionsView struct {
 	Code, Status, From, To string
 	Rows                   []redemptionRow
@@ -468,7 +463,6 @@ type redemptionsView struct {
 	Search                 bool // only by code
 }
 
-// A redemptionRow is a redemption in the list.
 type redemptionRow struct {
 	redemptionShape
 	Customer string
@@ -507,7 +501,6 @@ func customerName(t *txn, cust id) (string, error) {
 	return c.name(), nil
 }
 
-// A redemptionView is one redemption.
 type redemptionView struct {
 	Redemption redemptionShape
 	Customer   string

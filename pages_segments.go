@@ -85,7 +85,6 @@ func (v *panelRequest) attributeValue(name, text string) string {
 	return string(appendJSONString(nil, text))
 }
 
-// editSegment lays the form of a segment over a document: one that is there, or a new one.
 func editSegment(t *txn, r *request, tree, fields docTree) (docPlace, error) {
 	list := listIn(tree, "segments")
 	i := len(list)
@@ -126,7 +125,6 @@ func removeSegment(t *txn, r *request, tree, _ docTree) (docPlace, error) {
 	return docPlace{}, nil
 }
 
-// A segmentsView is the list of segments in words.
 type segmentsView struct {
 	Rows []segmentRow
 	Done bool
@@ -164,7 +162,6 @@ func segmentsPage(v *panelRequest) (any, fillFunc) {
 	}
 }
 
-// A segmentView is the form of a segment.
 type segmentView struct {
 	Segment       segmentDoc
 	ID, Sentence  string
@@ -210,7 +207,6 @@ func segmentPage(v *panelRequest) (any, fillFunc) {
 	}
 }
 
-// A comparisonControls is a row of the form of a segment.
 type comparisonControls struct {
 	Field, Attribute, Op, Value control
 }
@@ -283,7 +279,6 @@ func memberArea() panelArea {
 
 const membersPath = "/panel/segmentos/{segmentId}/clientes"
 
-// A membersView is a page of the customers in a segment.
 type membersView struct {
 	Name, Sentence string
 	Active         bool
@@ -430,7 +425,6 @@ func giveToSegment(r *request) action {
 	}
 }
 
-// A handoutShape is a handout with its names.
 type handoutShape struct {
 	handout
 	Name, Path string // of its segment; Path is "" if there is none any more
@@ -494,7 +488,6 @@ func countForForm(v *panelRequest) {
 	v.posted = append(v.posted, pair{countedField, strconv.FormatUint(c.Active, 10)})
 }
 
-// A handoutView is the form that gives points to everybody in a segment.
 type handoutView struct {
 	ID, Name, Sentence string
 	Active             bool

@@ -72,7 +72,6 @@ func managing(r *request, fn func(t *txn, by *member, person id) error) action {
 	})
 }
 
-// A linkView is a link that is shown once.
 type linkView struct {
 	Link    string
 	Email   string
@@ -152,7 +151,6 @@ func removePerson(r *request) action {
 	return managing(r, func(t *txn, by *member, person id) error { return t.people.removeMember(by, person) })
 }
 
-// editSecondFactor lays the roles that need a second factor over a document.
 func editSecondFactor(_ *txn, _ *request, tree, fields docTree) (docPlace, error) {
 	settings := tree["organization"].(docTree)["settings"].(docTree)
 	if roles := fields["secondFactor"]; roles != nil {
@@ -163,7 +161,6 @@ func editSecondFactor(_ *txn, _ *request, tree, fields docTree) (docPlace, error
 	return docPlace{path: "organization.settings"}, nil
 }
 
-// A teamView is the list of people.
 type teamView struct {
 	SecondFactor []role // that need one
 	Owner        bool   // the member may change that
@@ -231,7 +228,6 @@ func newLinkRow(t *txn, by *member, i *invitation) (row linkRow, err error) {
 	return row, err
 }
 
-// A teamRow is a person in the list.
 type teamRow struct {
 	ID          id
 	Name, Email string
@@ -299,7 +295,6 @@ func teamPage(v *panelRequest) (any, fillFunc) {
 	}
 }
 
-// A teamNewView is the form of an invitation.
 type teamNewView struct{ Roles []role }
 
 func teamNewPage(v *panelRequest) (any, fillFunc) {
@@ -311,7 +306,6 @@ func rolesToGive(own, from role) []role {
 	return slices.DeleteFunc(slices.Clone(roles), func(r role) bool { return own.mayManage(from, r, false) != nil })
 }
 
-// A teammateView is one person.
 type teammateView struct {
 	teamRow
 	Since           instant
@@ -397,7 +391,6 @@ func accountArea() panelArea {
 // recoveryPage shows recovery codes once. It has no address.
 var recoveryPage = &panelPage{need: anyone, template: "recovery"}
 
-// noAnswer is the answer of an action that has none.
 type noAnswer struct{}
 
 // doing is an action of people that has no answer.
@@ -412,7 +405,6 @@ func changeAccount(r *request) action {
 	return doing(func(t *txn) error { return t.people.changeAccount(r.user, accountChange{&name, &language, &theme}) })
 }
 
-// An accountView is the member's account.
 type accountView struct {
 	Email                 string
 	Name, Language, Theme string
@@ -452,7 +444,6 @@ func runPassword(v *panelRequest) error {
 	return v.redirect("/panel/cuenta")
 }
 
-// A factorView is the page of the second factor.
 type factorView struct {
 	There    bool
 	Required bool // nothing else can be opened without
@@ -478,7 +469,6 @@ func factorPage(v *panelRequest) (any, fillFunc) {
 	}
 }
 
-// A recoveryView is recovery codes, which are shown once.
 type recoveryView struct{ Codes []string }
 
 // MarshalJSON keeps the codes out of the kept answer.
@@ -524,7 +514,6 @@ func runDropFactor(v *panelRequest) error {
 	return v.redirect("/panel/cuenta")
 }
 
-// A sessionsView lists the member's sessions.
 type sessionsView struct{ Sessions []sessionRow }
 
 type sessionRow struct {
@@ -587,7 +576,6 @@ func (f *pageData) Browser(agent string) string {
 	return strings.Join(parts, ", ")
 }
 
-// Languages are the choices of the account.
 func (f *pageData) Languages() []choiceItem {
 	return []choiceItem{{"", f.T("account.language.shop")}, {"es", "Español"}, {"en", "English"}}
 }

@@ -40,7 +40,6 @@ var (
 	codeNoSecret        = errorCode{"webhook_without_secret", http.StatusBadRequest, ""}
 )
 
-// A webhooksView is the list of webhooks.
 type webhooksView struct {
 	Hooks  []listedWebhook
 	Done   bool   // the configuration was changed
@@ -78,7 +77,6 @@ type deliveriesView struct {
 	Rows   []deliveryRow
 }
 
-// A deliveryRow is one attempt.
 type deliveryRow struct {
 	delivery
 	Millis decimal
@@ -259,7 +257,6 @@ func webhookEditArea() panelArea {
 	})}
 }
 
-// editWebhook lays the form of a webhook over a document: one that is there, or a new one.
 func editWebhook(_ *txn, r *request, tree, fields docTree) (docPlace, error) {
 	list, hook := listIn(tree, "webhooks"), r.PathValue("hook")
 	i := len(list)
@@ -295,7 +292,6 @@ func removeWebhook(_ *txn, r *request, tree, _ docTree) (docPlace, error) {
 	return docPlace{}, nil
 }
 
-// A webhookView is the form of a webhook.
 type webhookView struct {
 	Hook          webhookDoc
 	New, Removing bool

@@ -121,7 +121,6 @@ func (w *work) idle() bool {
 	return w.Sales+w.Returns+w.Redemptions+w.Cancelled+len(w.byHand) == 0
 }
 
-// sell counts a purchase or a return.
 func (w *work) sell(s *sale) {
 	if s.Type == typeReturn {
 		w.Returns++
@@ -355,7 +354,6 @@ func (c *favoured) standsOut(of *handPoints) bool {
 // mostRead is how many sales, and how many movements, the home page and the page of a person read.
 const mostRead = 5000
 
-// A workRow is somebody's work in a list.
 type workRow struct {
 	work
 	By   *createdBy

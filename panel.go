@@ -55,14 +55,12 @@ func newPanel(a *api, address panelAddress, limits sessionLimits, m panelMap) *p
 	return p
 }
 
-// noPage answers where there is no page.
 func noPage(w http.ResponseWriter, r *http.Request) {
 	v := w.(*exchange).panelRequest.(*panelRequest)
 	v.need, v.r = everyone, r
 	v.answer(func() error { return newError(codeRouteNotFound) })
 }
 
-// serve answers a request of the panel.
 func (p *panel) serve(x *exchange, r *http.Request) {
 	v := &panelRequest{exchange: x, panel: p, r: r, lang: p.texts.In(texts.Accepted(r.Header.Get("Accept-Language"))), status: http.StatusOK}
 	x.panelRequest = v
@@ -192,7 +190,6 @@ func (v *panelRequest) identify() error {
 	})
 }
 
-// open shows a page.
 func (v *panelRequest) open() error {
 	query, err := parseQuery(v.r.URL.RawQuery)
 	if err != nil {
@@ -222,7 +219,6 @@ func (v *panelRequest) open() error {
 // lost: the page that comes first shows it and carries it along, and it is done as soon as that page
 // has its answer (contract §31).
 
-// A logInView is the page for logging in.
 type logInView struct {
 	Nobody   bool     // there is no user
 	Commands []string // that let the first one in; nil: there is no organization either
@@ -310,7 +306,6 @@ func (v *panelRequest) askLogIn() bool {
 	return v.r.Method == http.MethodPost && v.showFirst(codeLogInRequired, "login", view)
 }
 
-// A lockView asks for the PIN.
 type lockView struct {
 	To   string // where it leads
 	Kept *keptForm
@@ -339,7 +334,6 @@ func (v *panelRequest) showFirst(why errorCode, name string, view any) bool {
 // before it shows the form, except where the form is reviewed first. A form that comes without
 // the password is kept, and shown once it is given.
 
-// A proveView asks for the password.
 type proveView struct {
 	To    string // where it leads
 	Ready bool   // that is a file, which can be had now: browsers save it and stay on the page

@@ -33,7 +33,6 @@ var (
 	codeDocumentFault      = errorCode{"document_fault", http.StatusBadRequest, ""} // of a form that changes the configuration
 )
 
-// faultText is an error in words.
 func faultText(lang texts.Language, f *format, e *apiError) string {
 	if e.code == codeDocumentFault {
 		return documentFaultText(lang, e)

@@ -36,7 +36,6 @@ const mostDocument = 1 << 20
 // mostCarried bounds a member's form that carries another one along (panel.go), in bytes.
 const mostCarried = mostDocument + maxForm
 
-// submit does what a form says.
 func (v *panelRequest) submit(f *panelForm) error {
 	if err := v.receive(cmp.Or(f.most, maxForm)); err != nil {
 		return err

@@ -110,7 +110,6 @@ func (o orgView) Mark() string {
 // A publicView is a long page without secrets and without text that a request chose.
 type publicView interface{ public() }
 
-// render makes a page and sends it.
 func (v *panelRequest) render(name string, view any) error {
 	var b bytes.Buffer
 	b.Grow(16 << 10) // most pages have less
@@ -146,7 +145,6 @@ func (v *panelRequest) send(body []byte) {
 	v.ResponseWriter.Write(body)
 }
 
-// sendFile sends a file that browsers save.
 func (v *panelRequest) sendFile(d *download) error {
 	v.Header()["Content-Type"] = []string{d.media}
 	v.Header()["Content-Disposition"] = []string{`attachment; filename="` + d.name + `"`}
@@ -154,7 +152,6 @@ func (v *panelRequest) sendFile(d *download) error {
 	return nil
 }
 
-// redirect leads to another page of the panel.
 func (v *panelRequest) redirect(to string) error {
 	v.Header()["Location"] = []string{to}
 	v.status = http.StatusSeeOther
@@ -178,7 +175,6 @@ func (v *panelRequest) fail(err error) {
 	}
 }
 
-// An errorView is the page of an error.
 type errorView struct {
 	Error *apiError
 	Again bool // the form that was sent can be sent again
@@ -275,7 +271,6 @@ func (f *pageData) Title() string {
 // May reports whether the member has a permission, be it in part.
 func (f *pageData) May(p string) bool { return f.request.may(permission(p)) }
 
-// Member reports whether somebody is logged in.
 func (f *pageData) Member() bool { return f.request.member != nil && !f.request.member.locked }
 
 // RoleName is what the member is here.

@@ -18,7 +18,6 @@ import (
 // What the panel is made of (pages, forms, places of the navigation), one request of it, and which
 // places a member may open.
 
-// A panel serves the dashboard.
 type panel struct {
 	api           *api
 	address       panelAddress
@@ -42,7 +41,6 @@ type panel struct {
 // templates are the pages by name, each with the layout.
 type templates map[string]*template.Template
 
-// A panelPage is a screen.
 type panelPage struct {
 	path     string // as http.ServeMux takes it
 	need     permission
@@ -74,7 +72,6 @@ type panelMap struct {
 	texts  texts.Table
 }
 
-// A panelArea is a part of the panel.
 type panelArea struct {
 	pages []panelPage
 	forms []panelForm
@@ -165,7 +162,6 @@ type panelRequest struct {
 	status   int // of the page
 }
 
-// A shopItem is an organization of the member.
 type shopItem struct {
 	Slug, Name string
 	Role       role
@@ -194,7 +190,6 @@ func (v *panelRequest) shopsOf(settings version, tx Tx) (list []shopItem, err er
 	return list, nil
 }
 
-// allow checks the member's permission.
 func (v *panelRequest) allow() error {
 	switch {
 	case v.member != nil && v.member.locked && !slices.Contains(openLocked, v.route):
@@ -431,7 +426,6 @@ const (
 // buttons of a form that is reviewed are called reviewField.
 const readingField = "_reading"
 
-// randomToken is a new token of a form.
 func randomToken() string { return rand.Text() }
 
 // isToken reports whether a text can be a token of a form.
@@ -496,7 +490,6 @@ func (v *panelRequest) typedText(name string) string {
 	return text
 }
 
-// drop forgets a field of the form.
 func (v *panelRequest) drop(name string) {
 	v.posted = slices.DeleteFunc(v.posted, func(p pair) bool { return p.name == name })
 }

@@ -104,7 +104,6 @@ func (v *panelRequest) typed(name string) (d decimal, ok bool) {
 	return d, err == nil
 }
 
-// A saleRow is a sale in a list.
 type saleRow struct {
 	saleShape
 	Back string // the name of the text that says how much of it was returned; "": nothing
@@ -198,7 +197,6 @@ func withChoice(items []choiceItem, value string) []choiceItem {
 	return append(items, choiceItem{value, value})
 }
 
-// A choiceItem is what a select offers.
 type choiceItem struct{ Value, Text string }
 
 // Choices are values with their texts, whose names begin alike. The first choice is none of them
@@ -274,7 +272,6 @@ type whyView struct {
 	Steps []string // how the points add up, for each program
 }
 
-// A whyRow is a rule.
 type whyRow struct {
 	Name, Sentence, Program string
 	Points                  decimal
@@ -292,7 +289,6 @@ func whyEarned(v *panelRequest, t *txn, s *sale) (*whyView, error) {
 	return new(newWhyView(wordingIn(cfg, formatOf(cfg, v.lang.Code), v.lang), list)), nil
 }
 
-// newWhyView puts the reasons of a purchase into words.
 func newWhyView(w *ruleWording, list []programReasons) (view whyView) {
 	for _, p := range list {
 		name := ""
@@ -336,7 +332,6 @@ func (w *ruleWording) steps(p *programReasons) string {
 	return strings.Join(parts, ", ") + " = " + w.Number(p.earned)
 }
 
-// signed is a number with its sign.
 func (w *ruleWording) signed(d decimal) string {
 	if d < 0 {
 		return "−" + w.Number(-d)

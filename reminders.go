@@ -12,7 +12,6 @@ import (
 // it is their birthday, or that one more purchase reaches a tier or fills a card. Only customers
 // who agreed to notices are listed.
 
-// A reminder is something to tell a customer.
 type reminder struct {
 	customer *customer
 	own      *account

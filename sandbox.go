@@ -249,7 +249,6 @@ func newMovedMachine(at instant) *movedMachine {
 	return m
 }
 
-// set sets the clock to a moment.
 func (m *movedMachine) set(at instant) { m.last.Store(&clockSet{at, time.Since(m.began)}) }
 
 // reach sets the clock to a moment, unless it is later already.
@@ -272,7 +271,6 @@ func (m *movedMachine) Synchronized() (yes, known bool) { return true, true }
 // passBatch is how many things that are due one transaction does, or a few more.
 const passBatch = 500
 
-// passTime moves the clock forward to a moment.
 func (e *engine) passTime(ctx context.Context, m *movedMachine, to instant) error {
 	for done := false; !done; {
 		now, s := instantOf(e.now()), e.seed()

@@ -25,7 +25,6 @@ var codeClockBackwards = errorCode{"clock_backwards", http.StatusBadRequest, "El
 // testMode is the value of Sello-Mode.
 var testMode = []string{"test"}
 
-// routes are the routes of the sandbox.
 func (s *sandbox) routes() []route {
 	const scope, erase = "organization:read", "customers:erase"
 	return []route{
@@ -254,7 +253,6 @@ func (c *invocation) sandboxInput() (document []byte, now instant, err error) {
 	return document, now, nil
 }
 
-// runSandbox serves a sandbox.
 func runSandbox(ctx context.Context, c *invocation) error {
 	if isDatabase(c.db) {
 		return usageErrorf("-db de sello sandbox es un archivo: una base de datos es de una tienda")

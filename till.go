@@ -137,7 +137,6 @@ func enrolPage(v *panelRequest) (any, fillFunc) {
 	return view, nil
 }
 
-// A tillCustomerView is a customer at the till.
 type tillCustomerView struct {
 	TillHead
 	tillOffers
@@ -187,7 +186,6 @@ func tillCustomerPage(v *panelRequest) (any, fillFunc) {
 	}
 }
 
-// A tillSaleView is the result of a sale.
 type tillSaleView struct {
 	TillHead
 	tillOffers
@@ -206,7 +204,6 @@ type tillSaleView struct {
 	Due     bool     // the money of this purchase is to be collected now, and points can have paid a part
 }
 
-// A saleLink leads to a sale at the till.
 type saleLink struct {
 	Path   string
 	Amount decimal
@@ -242,7 +239,6 @@ func (view *tillSaleView) cameBack(v *panelRequest, t *txn) error {
 	return err
 }
 
-// explain fills in why a purchase earned what it did.
 func (view *tillSaleView) explain(v *panelRequest, t *txn) error {
 	s, err := t.sales.get(*view.Sale.ID)
 	if err == nil && seesSale(t, v.member, s) {
@@ -280,7 +276,6 @@ func tillSalePage(v *panelRequest) (any, fillFunc) {
 	}
 }
 
-// A tillRedemptionView is the result of a redemption.
 type tillRedemptionView struct {
 	TillHead
 	tillOffers

@@ -176,7 +176,6 @@ func lettersIn(text string) (n int) {
 	return n
 }
 
-// tillHits are customers that a search found.
 func tillHits(t *txn, m *member, found []customerItem) (hits []tillHit, err error) {
 	for _, c := range found {
 		d, err := t.customers.get(c.ID)
@@ -225,7 +224,6 @@ func seesSale(t *txn, m *member, s *sale) bool {
 
 // What the member did at the till today.
 
-// A doneItem is what the member did at the till.
 type doneItem struct {
 	At       instant
 	Text     string // the name of its text
@@ -326,7 +324,6 @@ func (h TillHead) Unit(program id) currencyName { return h.units[program] }
 // Held is how many points of a program are set aside.
 func (h TillHead) Held(program id) decimal { return h.held[program] }
 
-// balance is what the customer has in a program.
 func (h *TillHead) balance(program id) decimal {
 	for _, p := range h.Customer.Programs {
 		if p.LoyaltyProgramID == program {
@@ -373,7 +370,6 @@ type tillOffers struct {
 	Undone  string // the page of the undone sale whose ticket was sent again; "": it was not
 }
 
-// headOffers fills in a customer's head and offers.
 func (h *TillHead) headOffers(v *panelRequest, o *tillOffers) fillFunc {
 	head := h.head(v)
 	rewards := v.ask(listRewards, pair{"customerId", v.r.PathValue("customerId")}, pair{"status", statusActive}, pair{"limit", manyRewards})
@@ -403,7 +399,6 @@ func (h *TillHead) headOffers(v *panelRequest, o *tillOffers) fillFunc {
 	}
 }
 
-// manyRewards is how many rewards the till shows.
 const manyRewards = "100"
 
 // sellWithVoucher registers a sale and uses in it the voucher that the path of its form names, both
