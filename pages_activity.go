@@ -261,11 +261,15 @@ func (view *activityView) showActivity(v *panelRequest, t *txn, a activity) (err
 	}); err != nil {
 		return err
 	}
-	view.Returns, err = shown(v, a.Returns, func(s *sale) (saleRow, error) {
+	view.Returns, err = returnRows(v, t, a.Returns)
+	return err
+}
+
+func returnRows(v *panelRequest, t *txn, list foundRows[*sale]) (foundRows[saleRow], error) {
+	return shown(v, list, func(s *sale) (saleRow, error) {
 		shape, err := newSaleShape(t, s)
 		return saleRow{saleShape: shape}, err
 	})
-	return err
 }
 
 func shown[T, R any](v *panelRequest, f foundRows[T], row func(T) (R, error)) (rows foundRows[R], err error) {
@@ -533,10 +537,7 @@ func (view *personView) showWork(v *panelRequest, t *txn, own *work) (err error)
 	}); err != nil {
 		return err
 	}
-	if view.Returns, err = shown(v, firstOf(own.returns), func(s *sale) (saleRow, error) {
-		shape, err := newSaleShape(t, s)
-		return saleRow{saleShape: shape}, err
-	}); err != nil {
+	if view.Returns, err = returnRows(v, t, firstOf(own.returns)); err != nil {
 		return err
 	}
 	view.Hand, err = shown(v, firstOf(own.byHand), func(m *movement) (row handRow, err error) {

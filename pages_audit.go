@@ -65,7 +65,7 @@ type auditView struct {
 	Tabs   []navItem
 	Rows   []auditRow
 	Actors []choiceItem // nil: the member sees its own entries
-	Keys   bool         // and those of keys
+	Keys   bool         // and the entries of keys
 	Pager  pagerView
 	Total  uint64
 	Export string // where its CSV is; "" if the member may not have that
@@ -231,7 +231,10 @@ func (f prose) auditValue(field string, value jsonText) string {
 	if dec.Decode(&v) != nil {
 		return string(value)
 	}
-	text := f.auditLeaf(field, v)
+	return shortened(f.auditLeaf(field, v))
+}
+
+func shortened(text string) string {
 	if utf8.RuneCountInString(text) > valueShown {
 		text = string([]rune(text)[:valueShown]) + "…"
 	}
@@ -260,8 +263,8 @@ func (f prose) auditLeaf(field string, v any) string {
 // called as a word of the document is.
 var freeFields = []string{"name", "description", "currency", "one", "key", "program", "tiers", "segments", "skus", "sku", "industry", "value", "order"}
 
-// auditWords begin the names of the texts of a field's values, where they are not those of
-// every document.
+// auditWords begin the names of the texts of a field's values, where these are called otherwise than
+// the words of every document.
 var auditWords = map[string][]string{
 	"role": {"role."}, "secondFactor": {"role."}, "theme": {"account.theme."}, "field": {"segment.field."}, "op": {"segment.op."},
 	"status": {"redemption.", "status."}, // of redemptions, customers and webhooks
@@ -368,22 +371,11 @@ func (v *panelRequest) about(t *txn, action, subject string) (a aboutItem, err e
 // is none.
 func (p *panel) needs(path string) (need permission, ok bool) {
 	for _, page := range p.pages {
-		if path != "" && withoutNames(page.path) == path {
+		if path != "" && idInPath.ReplaceAllString(page.path, "{}") == path {
 			return page.need, true
 		}
 	}
 	return "", false
-}
-
-// withoutNames is a pattern with {} in the place of its parameters.
-func withoutNames(pattern string) string {
-	parts := strings.Split(pattern, "/")
-	for i, p := range parts {
-		if strings.HasPrefix(p, "{") {
-			parts[i] = "{}"
-		}
-	}
-	return strings.Join(parts, "/")
 }
 
 // actorOf names who did something, and says what finds all of theirs in the log.
@@ -410,7 +402,7 @@ const (
 	mostExportedBytes = 16 << 20
 )
 
-// auditColumns are the headings of that file, one line for each change.
+// auditColumns are the headings of the log as CSV, which has a line for each change.
 var auditColumns = []string{"seq", "at", "actorType", "actorId", "actorName", "actor", "source", "action", "subject", "field", "before", "after", "requestId"}
 
 // auditExport is the log as CSV, newest first, guarded for spreadsheets.
@@ -530,7 +522,7 @@ func (r auditRow) ByPath(kind string) string {
 
 func (r auditRow) VersionPath() string { return versionPath(r.Version) }
 
-// CutExport is how many entries the CSV has of those that are found; "" if it has all, or the
+// CutExport is how many of the found entries the CSV has; "" if it has all, or the
 // member may not have it.
 func (w *auditView) CutExport(f *pageData) string {
 	if w.Export == "" || w.Total <= mostExported {
@@ -605,10 +597,7 @@ func (f prose) keptFact(form *panelForm, c control) control {
 	if form.hasBox(c.Name) {
 		text = f.T("yes") // one that is not checked is not sent
 	}
-	if utf8.RuneCountInString(text) > valueShown {
-		text = string([]rune(text)[:valueShown]) + "…"
-	}
-	return control{Name: fieldLabel(f.Lang, newError(codeInvalidField).on(c.Name).with(labelsContext, form.labels)), Value: text}
+	return control{Name: fieldLabel(f.Lang, newError(codeInvalidField).on(c.Name).with(labelsContext, form.labels)), Value: shortened(text)}
 }
 
 // keptSubject is what an id is of, by its name; without a value if it has none.

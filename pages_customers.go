@@ -153,9 +153,9 @@ type customerView struct {
 	Programs    map[id]string       // names
 	Currencies  map[id]currencyName // of the programs, if there are several
 	Others      []otherBalance
-	Lists       []programLink // of movements, by program, if there are several
-	Holds       []holdShape   // the open ones
-	Lots        []lotRow      // of the program whose movements are listed
+	Lists       []navItem   // of movements, by program, if there are several
+	Holds       []holdShape // the open ones
+	Lots        []lotRow    // of the program whose movements are listed
 	Movements   []movementShape
 	Pager       pagerView
 	Sales       []saleRow
@@ -164,12 +164,6 @@ type customerView struct {
 	Way         wayBack
 	Day, Listed string // what the query says of a day, and of a program
 	OnDay       *dayBalance
-}
-
-// A programLink leads to the movements of a program.
-type programLink struct {
-	Currency, Path string
-	Current        bool
 }
 
 // A lotRow is how many points expire at a moment, or are pending until then.
@@ -243,7 +237,7 @@ func (view *customerView) showPrograms(cfg *config, shown id) {
 	}
 	list := func(program id, currency currencyName) {
 		path := withQuery("/panel/clientes/"+view.Customer.ID.String(), []pair{{"loyaltyProgramId", program.String()}})
-		view.Lists = append(view.Lists, programLink{currency.Many, path, program == shown})
+		view.Lists = append(view.Lists, navItem{path, currency.Many, program == shown})
 	}
 	list(view.Customer.LoyaltyProgramID, view.Program)
 	for _, other := range view.Others {
@@ -374,11 +368,7 @@ func pointsPage(v *panelRequest) (any, fillFunc) {
 		if view.Left, view.Limited, err = t.keys.leftToday(v.member.user.ID); err != nil {
 			return err
 		}
-		if len(t.cfg.Programs) > 1 {
-			for _, p := range t.cfg.Programs {
-				view.Programs = append(view.Programs, choiceItem{p.ID.String(), p.Name})
-			}
-		}
+		view.Programs = programChoices(t.cfg)
 		return head(t)
 	}
 }
@@ -611,11 +601,7 @@ func statementPage(v *panelRequest) (any, fillFunc) {
 		if err := head(t); err != nil {
 			return err
 		}
-		if len(t.cfg.Programs) > 1 {
-			for _, p := range t.cfg.Programs {
-				view.Programs = append(view.Programs, choiceItem{p.ID.String(), p.Name})
-			}
-		}
+		view.Programs = programChoices(t.cfg)
 		if view.ProgramID == "" {
 			view.ProgramID = view.Customer.LoyaltyProgramID.String()
 		}

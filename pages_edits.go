@@ -25,8 +25,8 @@ import (
 var codeConfigChanged = errorCode{"configuration_changed", http.StatusConflict, "La configuración cambió desde que se abrió el formulario"}
 
 // reviewedForms are the forms of a place that change the configuration: each is reviewed before
-// it does, and then needs the password. A form that says what it needs has no fields but those
-// of that part of the configuration.
+// it does, and then needs the password. A form that says what it needs has only fields
+// of the part of the configuration that this permission is for.
 func reviewedForms(labels string, all []panelForm) []panelForm {
 	for i := range all {
 		all[i].need, all[i].labels, all[i].prepare, all[i].proof = cmp.Or(all[i].need, "config:write"), labels, reviewFirst, true
@@ -34,7 +34,7 @@ func reviewedForms(labels string, all []panelForm) []panelForm {
 	return all
 }
 
-// reviewFirst turns a form into a rehearsal, unless its fields are those that were reviewed.
+// reviewFirst turns a form into a rehearsal, unless its fields were reviewed as they are.
 func reviewFirst(v *panelRequest) {
 	_, asked := v.posted.get(reviewField)
 	if sent, _ := v.posted.get(reviewedField); !asked && sent != postedDigest(v.posted) {
@@ -173,7 +173,7 @@ func documentAction(make func(t *txn, r *request, fields docTree) ([]byte, docPl
 	}
 }
 
-// faults makes the faults of a document those of the form's fields.
+// faults makes faults of the form's fields of the faults of a document.
 func (at docPlace) faults(err error, raw []byte) error {
 	wrong, is := errors.AsType[*documentError](err)
 	if !is {
@@ -203,7 +203,7 @@ func (at docPlace) faults(err error, raw []byte) error {
 // docLines are the lines on which the values of a document begin, by their paths.
 type docLines map[string]int
 
-// linesOf reads them. Of what is no document it has the line of the fault, under "".
+// linesOf reads the lines of a document; of a text that is no document, the line of its fault, under "".
 func linesOf(raw []byte) docLines {
 	if _, fault := parseObjectOf(raw, maxBatchMembers); fault != nil {
 		return docLines{"": fault.line}
@@ -236,7 +236,7 @@ func linesOf(raw []byte) docLines {
 	return lines
 }
 
-// of is the line of a path, or of what has it, if nothing is there.
+// of is the line of a path; if nothing is there, the line of the nearest object or list around it.
 func (l docLines) of(path string) int {
 	for {
 		if line, there := l[path]; there || path == "" {
@@ -269,7 +269,7 @@ func rowsMember(name string) formMember {
 	})}
 }
 
-// boxesMember is a list of the values of those boxes, name[0], name[1] …, that are checked.
+// boxesMember is a list of the values of the checked boxes among name[0], name[1] …
 func boxesMember(name string) formMember {
 	return formMember{name: name, kind: madeMember, make: func(v *panelRequest, name string) string {
 		var chosen []string
@@ -369,15 +369,6 @@ func (f prose) groupsOf(changes []change) (groups []diffGroup) {
 	}
 	return groups
 }
-
-// A diffList is groups of changes in a page, for the template "diff".
-type diffList struct {
-	Page   *pageData
-	Groups []diffGroup
-}
-
-// Diff is the template's "diff".
-func (f *pageData) Diff(groups []diffGroup) diffList { return diffList{f, groups} }
 
 // changeKind is added or removed if all rows are; else changed.
 func changeKind(rows []diffRow) string {
@@ -519,11 +510,7 @@ func (d docControls) Box(name string, checked bool) boxView {
 
 // Choice is a control with some words of the document.
 func (d docControls) Choice(name, value string, words ...string) control {
-	var items []choiceItem
-	for _, w := range words {
-		items = append(items, choiceItem{w, d.T("word." + w)})
-	}
-	return d.Select(name, labelOf(d.Lang, d.labels, name), value, items)
+	return d.Select(name, labelOf(d.Lang, d.labels, name), value, d.Choices("", "word.", words...))
 }
 
 // Stamp is that of the configuration that the form is about: that of the page, and after

@@ -19,7 +19,7 @@ import (
 // A panelChart is a figure of a page, for the template "chart". Its table has what the picture
 // shows, and more.
 type panelChart struct {
-	ID      string // of the figure; begins those of its parts
+	ID      string // of the figure; the ids of its parts begin with it
 	Title   string
 	Picture template.HTML // "": there is no picture and no table, and Note says why
 	Note    string
@@ -56,7 +56,7 @@ func (t *chartTable) csv() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// figures makes charts and tiles from statistics, and from those of as many days before.
+// figures makes charts and tiles from statistics, and from the statistics of as many days before.
 type figures struct {
 	*format
 	lang          texts.Language
@@ -262,14 +262,19 @@ func (g *figures) tiers(cfg *config) *panelChart {
 		c.Table.Rows = append(c.Table.Rows, []chartCell{{name, name}, {figure, count(n.Customers).String()}})
 		said = append(said, name+" "+figure)
 	}
+	return g.drawn(c, &bars, said)
+}
+
+// drawn completes a chart of bars; said are its bars in words.
+func (g *figures) drawn(c *panelChart, bars *chart.Bars, said []string) *panelChart {
 	bars.Desc = firstFew(said)
 	if c.Picture = bars.Draw(); c.Picture == "" {
-		c.Note, c.CSV = g.T("figure.none.niveles"), ""
+		c.Note, c.CSV = g.T("figure.none."+c.ID), ""
 	}
 	return c
 }
 
-// A keyUse is how many requests a key has made of those that it may make in a window.
+// A keyUse is how many requests a key has made in a window, and how many it may make there.
 type keyUse struct {
 	name   string
 	window string // the name of a text
@@ -293,11 +298,7 @@ func (g *figures) keys(list []keyUse) *panelChart {
 		c.Table.Rows = append(c.Table.Rows, []chartCell{{name, name}, {g.Count(k.used), count(k.used).String()}, {g.Count(limit), count(limit).String()}})
 		said = append(said, name+": "+text)
 	}
-	bars.Desc = firstFew(said)
-	if c.Picture = bars.Draw(); c.Picture == "" {
-		c.Note, c.CSV = g.T("figure.none.claves"), ""
-	}
-	return c
+	return g.drawn(c, &bars, said)
 }
 
 // firstFew is a sentence of the first of many parts.
@@ -418,7 +419,6 @@ func ratio(a, b decimal) (decimal, bool) {
 	return roundRat(new(big.Rat).Quo(a.rat(), b.rat()), decimalPlaces, roundHalfUp)
 }
 
-func netOf(p *periodShape) decimal    { return p.net() }
 func activeOf(p *periodShape) decimal { return count(p.ActiveCustomers) }
 func newOf(p *periodShape) decimal    { return count(p.NewCustomers) }
 func owedOf(p *periodShape) decimal   { return p.PointsOutstanding }
@@ -453,14 +453,14 @@ func (g *figures) growsNet() bool {
 	if g.before == nil {
 		return false
 	}
-	_, ok := growth(netOf(&g.found.Total), netOf(&g.before.Total))
+	_, ok := growth(g.found.Total.net(), g.before.Total.net())
 	return ok
 }
 
-// mainTiles are those of the home page, allTiles all that there are. The first one says
+// mainTiles are the tiles of the home page, allTiles all that there are. The first tile says
 // what changes are against.
 func (g *figures) mainTiles() []tile {
-	net := g.amountTile("tile.net", g.currency, netOf, true, 1)
+	net := g.amountTile("tile.net", g.currency, (*periodShape).net, true, 1)
 	if g.growsNet() {
 		net.Change = counted(g.lang, "change.since", g.Count(uint64(g.days())), net.Change)
 	}

@@ -281,7 +281,7 @@ func TestTiles(t *testing.T) {
 		{"0", "0", tile{Change: "igual"}, tile{Change: "igual"}, tile{Change: "igual"}},
 	} {
 		g := figures{format: f, lang: speaking("es"), found: amounts(c.now), before: amounts(c.before)}
-		for i, got := range []tile{g.amountTile("tile.net", "MXN", netOf, true, 1), g.countTile("tile.active", activeOf, -1), g.rateTile("tile.share", activeShareOf, 0)} {
+		for i, got := range []tile{g.amountTile("tile.net", "MXN", (*periodShape).net, true, 1), g.countTile("tile.active", activeOf, -1), g.rateTile("tile.share", activeShareOf, 0)} {
 			want := []tile{c.amount, c.count, c.rate}[i]
 			if got.Name, got.Value = "", ""; got != want {
 				t.Errorf("%s after %s: %+v, want %+v", c.now, c.before, got, want)

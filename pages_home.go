@@ -76,7 +76,7 @@ func homePage(v *panelRequest) (any, fillFunc) {
 	}
 }
 
-// today fills in the day's figures. In all they are those of the statistics.
+// today fills in the day's figures. Their sums are the figures of the statistics.
 func (view *todayView) today(v *panelRequest, t *txn) error {
 	now := dayOf(v.request.now, v.cfg.zone)
 	span := []pair{{"from", now.String()}, {"to", now.String()}}
@@ -162,8 +162,8 @@ func (v *panelRequest) askedFigures(t *txn) (*figures, error) {
 	return v.figures(t, v.params("from", "to", "groupBy", "loyaltyProgramId")...)
 }
 
-// figures asks for the statistics, those of 30 days without a parameter, and for those of as
-// many days before. found is nil if a parameter has a fault.
+// figures asks for the statistics, of 30 days without a parameter, and for the statistics of as many
+// days before. found is nil if a parameter has a fault.
 func (v *panelRequest) figures(t *txn, asked ...pair) (*figures, error) {
 	g := &figures{format: v.format(), lang: v.lang, points: t.cfg.defaultProgram().Currency.Many}
 	found, err := resultOf[statisticsShape](t, v.ask(getStatistics, asked...))
@@ -208,7 +208,7 @@ func statisticsPage(v *panelRequest) (any, fillFunc) {
 	}
 }
 
-// charts are those that the member may see.
+// charts are the charts that the member may see.
 func (g *figures) charts(v *panelRequest, t *txn) ([]*panelChart, error) {
 	list := []*panelChart{g.sales(), g.movedPoints(), g.owed(), g.customers(), g.tiers(t.cfg)}
 	if !v.may("keys:manage") || t.keys.planHasKeys() != nil {
@@ -257,25 +257,14 @@ func statisticsCSV(v *panelRequest) (*download, fillFunc) {
 	}
 }
 
-// Programs are those that statistics can be of.
-func (f *pageData) Programs() (list []choiceItem) {
-	if len(f.request.cfg.Programs) < 2 {
-		return nil
-	}
-	list = []choiceItem{{"", f.T("all")}}
-	for _, p := range f.request.cfg.Programs {
-		list = append(list, choiceItem{p.ID.String(), p.Name})
+// Programs are the programs that statistics can be of, if there are several.
+func (f *pageData) Programs() []choiceItem {
+	list := programChoices(f.request.cfg)
+	if len(list) > 0 {
+		list = slices.Insert(list, 0, choiceItem{"", f.T("all")})
 	}
 	return list
 }
-
-// A chartView is a chart with the page that it is on.
-type chartView struct {
-	Page  *pageData
-	Chart *panelChart
-}
-
-func (f *pageData) Chart(c *panelChart) chartView { return chartView{f, c} }
 
 // What to look at.
 

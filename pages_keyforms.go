@@ -335,15 +335,6 @@ func (a *keyAnswers) typedScopes(posted object) {
 	}
 }
 
-// A keyFormView is what the fields of a key's form are made from.
-type keyFormView struct {
-	Page    *pageData
-	Answers *keyAnswers
-}
-
-// Form is the fields of a form with its answers.
-func (a *keyAnswers) Form(f *pageData) keyFormView { return keyFormView{f, a} }
-
 func (a *keyAnswers) ScopeRows(f *pageData) []scopeRow { return scopeRows(f, a.Scopes) }
 
 // ExpiryChoice is the question when a key ends.
@@ -374,9 +365,9 @@ type requestsView struct {
 	Code   string
 	ID     string
 	Keys   []choiceItem
-	Codes  []string // that the log has
-	Total  int      // that were found
-	Logged int      // that are in the log
+	Codes  []choiceItem // that the log has
+	Total  int          // that were found
+	Logged int          // that are in the log
 	Rows   []requestRow
 	Groups []errorGroup
 
@@ -406,7 +397,7 @@ func requestArea() panelArea {
 func requestsPage(v *panelRequest) (any, fillFunc) {
 	view := &requestsView{Key: v.param("clave"), Class: v.param("estado"), Code: v.param("codigo"), ID: v.param("solicitud")}
 	all := v.api.requests.Of(v.member.org)
-	view.Logged = len(all)
+	view.Logged, view.Keys, view.Codes = len(all), []choiceItem{{"", tr(v.lang, "all.f")}}, []choiceItem{{"", tr(v.lang, "all")}}
 	return view, func(t *txn) error {
 		keys, err := t.keys.list()
 		if err != nil {
@@ -424,7 +415,7 @@ func requestsPage(v *panelRequest) (any, fillFunc) {
 	}
 }
 
-// shows reports whether a request is among those asked for.
+// shows reports whether the page's filters choose a request.
 func (w *requestsView) shows(r loggedRequest) bool {
 	return (w.Key == "" || r.Key.String() == w.Key) && (w.Class == "" || strconv.Itoa(int(r.Status))[:1]+"xx" == w.Class) &&
 		(w.Code == "" || r.Code == w.Code) && (w.ID == "" || r.RequestID == w.ID || r.RequestID == unmarked(w.ID))
@@ -438,7 +429,9 @@ func (w *requestsView) group(all, found []loggedRequest) {
 			codes[r.Code] = true
 		}
 	}
-	w.Codes = slices.Sorted(maps.Keys(codes))
+	for _, code := range slices.Sorted(maps.Keys(codes)) {
+		w.Codes = append(w.Codes, choiceItem{code, code})
+	}
 	groups := map[string]*errorGroup{}
 	for _, r := range found { // newest first
 		if r.Code == "" {
@@ -480,7 +473,7 @@ func (w *requestsView) cut(v *panelRequest, found []loggedRequest, names map[id]
 	}
 }
 
-// path is the list with its filters, and those of a code.
+// path is the list with its filters, of the requests that failed with a code.
 func (w *requestsView) path(code string, page int) string {
 	params := givenParams([]pair{{"clave", w.Key}, {"estado", w.Class}, {"codigo", code}, {"solicitud", w.ID}})
 	if page > 1 {
@@ -493,19 +486,6 @@ func (w *requestsView) path(code string, page int) string {
 func (w *requestsView) Filtered() bool { return w.Key+w.Class+w.Code+w.ID != "" }
 
 // What templates ask for.
-
-// KeyChoices and CodeChoices are what the list can be narrowed to.
-func (w *requestsView) KeyChoices(f *pageData) []choiceItem {
-	return append([]choiceItem{{"", f.T("all.f")}}, w.Keys...)
-}
-
-func (w *requestsView) CodeChoices(f *pageData) []choiceItem {
-	list := []choiceItem{{"", f.T("all")}}
-	for _, code := range w.Codes {
-		list = append(list, choiceItem{code, code})
-	}
-	return list
-}
 
 // Mend says how to mend what caused an error.
 func (f prose) Mend(code string) string {

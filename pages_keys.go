@@ -86,7 +86,7 @@ func newKeyRow(t *txn, k *apiKey) (row keyRow, err error) {
 	return row, err
 }
 
-// keyFilters are the lists of keys: all, and those of some states.
+// keyFilters are the lists of keys: all, and keys of some states.
 var keyFilters = []struct {
 	name   string // as the query and the text have it
 	states []keyState
@@ -120,26 +120,23 @@ func keysPage(v *panelRequest) (any, fillFunc) {
 	return view, func(t *txn) error {
 		keys, err := t.keys.list()
 		view.Any = len(keys) > 0
+		var ended []keyRow // behind the others
 		for _, k := range slices.Backward(keys) {
 			row, err := newKeyRow(t, k)
 			if err != nil {
 				return err
 			}
-			if states == nil || slices.Contains(states, row.State) {
+			switch {
+			case states != nil && !slices.Contains(states, row.State):
+			case row.Ended():
+				ended = append(ended, row)
+			default:
 				view.Rows = append(view.Rows, row)
 			}
 		}
-		slices.SortStableFunc(view.Rows, func(a, b keyRow) int { return ended(a) - ended(b) })
+		view.Rows = append(view.Rows, ended...)
 		return err
 	}
-}
-
-// ended sorts keys that are refused behind the others.
-func ended(k keyRow) int {
-	if k.Ended() {
-		return 1
-	}
-	return 0
 }
 
 type keyView struct {
@@ -157,7 +154,7 @@ type keyEvent struct {
 	By   *createdBy
 }
 
-// manyKeyEvents is how many of them a key's page shows.
+// manyKeyEvents is how many events a key's page shows.
 const manyKeyEvents = 20
 
 // madeParam marks where a form leads that made a key.
@@ -231,7 +228,7 @@ func curlOf(a *api, r *http.Request, granted []string) string {
 	return ""
 }
 
-// resourceOf and verbOf are the two sides of a scope such as points:read.
+// resourceOf is the resource of a scope such as points:read.
 func resourceOf(scope string) string {
 	resource, verb, _ := strings.Cut(scope, ":")
 	if verb == "erase" { // a row of its own: it cannot be undone
@@ -253,7 +250,7 @@ type scopeCell struct {
 	Routes                    []string // in short: without the path that all have, and the names of ids
 }
 
-// scopeRows are the rows of the table of permissions, with those checked that are granted.
+// scopeRows are the rows of the table of permissions. The granted ones are checked.
 func scopeRows(f *pageData, granted []string) (list []scopeRow) {
 	for _, scope := range scopes {
 		resource := resourceOf(scope)
@@ -324,7 +321,7 @@ func (k keyRow) Meters(f *pageData) (list []meterView) {
 	return list
 }
 
-// GrantedRows are the rows of the table of permissions that have one of those granted.
+// GrantedRows are the rows of the table of permissions with what is granted, and nothing else.
 func (k *keyView) GrantedRows(f *pageData) []scopeRow {
 	rows := scopeRows(f, k.Scopes)
 	for i := range rows {

@@ -75,17 +75,12 @@ func noticeList(v *panelRequest) string {
 type noticesView struct {
 	List   string // its name
 	After  string // where the page begins
-	Tabs   []noticeLink
+	Tabs   []navItem
 	Rows   []noticeRow
 	Begins bool
 	First  string // the address of the list's beginning
 	Next   string // the address of the next page; "": there is none
 	Few    bool   // the page is short, and is not the last
-}
-
-type noticeLink struct {
-	Path, Name string
-	Current    bool
 }
 
 type noticeRow struct {
@@ -100,7 +95,7 @@ func noticesPage(v *panelRequest) (any, fillFunc) {
 	view := &noticesView{List: noticeTabs[at].name, After: noticeParam(v, "after")}
 	view.Begins = view.After == ""
 	for i, tab := range noticeTabs {
-		view.Tabs = append(view.Tabs, noticeLink{withQuery(noticesPath, []pair{{"que", tab.name}}), tr(v.lang, "notices.tab."+tab.name), i == at})
+		view.Tabs = append(view.Tabs, navItem{withQuery(noticesPath, []pair{{"que", tab.name}}), tr(v.lang, "notices.tab."+tab.name), i == at})
 	}
 	view.First = view.Tabs[at].Path
 	after, ok := parseReminderPlace(view.After, noticeTabs[at].query.kind)

@@ -101,7 +101,7 @@ func operatorPage(v *panelRequest) (any, fillFunc) {
 	return view, nil
 }
 
-// figures are those of serve_metrics.go.
+// figures are the figures of serve_metrics.go, now.
 func (s *panelServer) figures(a *api, now instant) (f serverFigures) {
 	f.Up = max(now.sub(s.started), 0).Seconds()
 	if store, is := s.store.(*boltStore); is {
@@ -316,13 +316,7 @@ func startTask[P, R any](v *panelRequest, k *panelTask[P, R], action string, wor
 	if !free {
 		return nil
 	}
-	_, err := write(v.context(), v.api.engine, v.member.org, v.request.now, func(t *txn) (struct{}, error) {
-		if err := v.writesAs(t); err != nil {
-			return struct{}{}, err
-		}
-		return struct{}{}, t.audit.note(action, "", nil)
-	})
-	if err != nil {
+	if err := v.change(func(t *txn) error { return t.audit.note(action, "", nil) }); err != nil {
 		k.drop()
 		return err
 	}
@@ -411,16 +405,8 @@ func newOrganizationRow(t *txn) (row organizationRow, err error) {
 }
 
 type usersView struct {
-	Rows  []userRow
-	After string // the e-mail that the next page begins behind; "" without one
-}
-
-// Next is the next page; "" without one.
-func (w *usersView) Next() string {
-	if w.After == "" {
-		return ""
-	}
-	return withQuery(operatorPath+"/usuarios", []pair{{"after", w.After}})
+	Rows []userRow
+	Next string // the address of the next page, which begins behind an e-mail; "" without one
 }
 
 type userRow struct {
@@ -447,7 +433,7 @@ func usersPage(v *panelRequest) (any, fillFunc) {
 		}
 		if len(list) > usersShown {
 			list = list[:usersShown]
-			view.After = list[usersShown-1].Email
+			view.Next = withQuery(operatorPath+"/usuarios", []pair{{"after", list[usersShown-1].Email}})
 		}
 		for _, u := range list {
 			row, err := e.userRow(t, u)
@@ -487,21 +473,15 @@ func (e *engine) userRow(t *txn, u *user) (row userRow, err error) {
 
 // What the templates ask for.
 
-// A tabItem is a page of the operator's.
-type tabItem struct {
-	Path, Text string
-	Current    bool
-}
-
 // OperatorTabs are the operator's pages; without backups on a database.
-func (f *pageData) OperatorTabs() (tabs []tabItem) {
+func (f *pageData) OperatorTabs() (tabs []navItem) {
 	server := f.request.panel.server
 	for _, each := range operatorArea().pages {
 		if each.template == "backups" && server != nil && server.plan == nil {
 			continue
 		}
 		if each.template != "" {
-			tabs = append(tabs, tabItem{each.path, f.T("tab." + each.template), f.request.page != nil && f.request.page.path == each.path})
+			tabs = append(tabs, navItem{each.path, f.T("tab." + each.template), f.request.page != nil && f.request.page.path == each.path})
 		}
 	}
 	return tabs

@@ -101,10 +101,7 @@ type rewardView struct {
 }
 
 func (v *rewardView) title(f *pageData) string {
-	if v.ID == "" {
-		return f.T("title.reward.new")
-	}
-	return v.Reward.Name
+	return f.newOr(v.ID == "", "title.reward.new", v.Reward.Name)
 }
 
 func rewardPage(v *panelRequest) (any, fillFunc) {
@@ -149,7 +146,7 @@ func segmentChoices(cfg *config) (items []choiceItem) {
 	return items
 }
 
-// Boxes are boxes for some of the items, of those that were sent or the given values.
+// Boxes are boxes for the items. Checked are the ones that were sent, or else the given values.
 func (f *pageData) Boxes(name string, items []choiceItem, values []string) (boxes []boxView) {
 	for i, item := range items {
 		n := name + "[" + strconv.Itoa(i) + "]"

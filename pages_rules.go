@@ -251,6 +251,8 @@ func programEditPage(v *panelRequest) (any, fillFunc) {
 // A ruleView is the form of a rule. Effect says what it gives: there is a form for each.
 type ruleView struct {
 	Rule                  rule
+	PerAmount, PerPoints  string // of a rule with per
+	Hours                 hourRange
 	Effect                string // "" while it is to be chosen
 	Program               string // its name
 	Sentence              string
@@ -269,15 +271,9 @@ type ruleView struct {
 
 var ruleEffects = []string{"per", "perItem", "points", "multiplier", "reward", "Signup", "Birthday", "Tier"}
 
-// Effects are those that can be chosen.
 func (v *ruleView) Effects() []string { return ruleEffects }
 
-func (v *ruleView) title(f *pageData) string {
-	if v.New {
-		return f.T("title.rule.new")
-	}
-	return v.Rule.Name
-}
+func (v *ruleView) title(f *pageData) string { return f.newOr(v.New, "title.rule.new", v.Rule.Name) }
 
 func (r *rule) effectName() string {
 	switch {
@@ -316,6 +312,12 @@ func rulePage(v *panelRequest) (any, fillFunc) {
 			}
 			view.Rule = p.Rules[i]
 			view.Effect, view.Sentence = view.Rule.effectName(), w.rule(&view.Rule)
+			if per := view.Rule.Per; per != nil {
+				view.PerAmount, view.PerPoints = w.Number(per.Amount), w.Number(per.Points)
+			}
+			if view.Rule.Hours != nil {
+				view.Hours = *view.Rule.Hours
+			}
 			if view.Rule.Budget != nil {
 				used, err := t.sales.budgetUsed(p, &view.Rule)
 				if err != nil {
@@ -361,36 +363,6 @@ func (v *ruleView) chooseCategory(lang texts.Language) {
 	if v.Category = v.Rule.Category; v.Category == usual.category() {
 		v.Categories[0].Value = v.Category // as the document says it
 	}
-}
-
-// PerAmount and PerPoints are the figures of a `per` rule for its controls.
-func (v *ruleView) PerAmount(f *pageData) string {
-	if v.Rule.Per == nil {
-		return ""
-	}
-	return f.Number(v.Rule.Per.Amount)
-}
-
-func (v *ruleView) PerPoints(f *pageData) string {
-	if v.Rule.Per == nil {
-		return ""
-	}
-	return f.Number(v.Rule.Per.Points)
-}
-
-// HourFrom and HourTo are the hours of a rule for its controls.
-func (v *ruleView) HourFrom() string {
-	if v.Rule.Hours == nil {
-		return ""
-	}
-	return v.Rule.Hours.From
-}
-
-func (v *ruleView) HourTo() string {
-	if v.Rule.Hours == nil {
-		return ""
-	}
-	return v.Rule.Hours.To
 }
 
 type tierControls struct{ Name, Threshold, Multiplier control }

@@ -567,7 +567,7 @@ func (x redemptionShape) Tag() string {
 
 // Vouchers that nobody redeemed, in the panel: what a purchase gave, and what became of it.
 
-// UsedIn are the vouchers that were used in a sale, and GivenIn those that it gave.
+// UsedIn are the vouchers that were used in a sale, and GivenIn the vouchers that it gave.
 func (s saleShape) UsedIn() []saleRedemption {
 	return slices.DeleteFunc(slices.Clone(s.Redemptions), saleRedemption.given)
 }
@@ -576,8 +576,8 @@ func (s saleShape) GivenIn() []saleRedemption {
 	return slices.DeleteFunc(slices.Clone(s.Redemptions), func(x saleRedemption) bool { return !x.given() })
 }
 
-// Gifts says which vouchers a purchase gave, or what became of those of a return's purchase, and
-// which could not be given.
+// Gifts says which vouchers a purchase gave and which could not be given; of a return, what became of
+// the vouchers that its purchase gave.
 func (f prose) Gifts(s saleShape) (list []string) {
 	for _, x := range s.GivenIn() {
 		switch {

@@ -174,10 +174,7 @@ type segmentView struct {
 }
 
 func (v *segmentView) title(f *pageData) string {
-	if v.New {
-		return f.T("title.segment.new")
-	}
-	return v.Segment.Name
+	return f.newOr(v.New, "title.segment.new", v.Segment.Name)
 }
 
 func segmentPage(v *panelRequest) (any, fillFunc) {
@@ -519,20 +516,14 @@ func handoutPage(v *panelRequest) (any, fillFunc) {
 	if view.Count, err = v.countSegment(); err != nil {
 		return nil, func(*txn) error { return err }
 	}
-	for _, c := range earningCategories() {
-		view.Categories = append(view.Categories, choiceItem{c, tr(v.lang, "category."+c)})
-	}
+	view.Categories = prose{v.format(), v.lang}.Choices("", "category.", earningCategories()...)
 	return view, func(t *txn) error {
 		s := t.cfg.segment(pathIDOf(v.r, "segmentId"))
 		if s == nil {
 			return newError(codeSegmentNotFound)
 		}
 		view.Name, view.Sentence, view.Active = s.Name, wordingOf(v, t.cfg).segment(&s.Rule), s.IsActive
-		if len(t.cfg.Programs) > 1 {
-			for _, p := range t.cfg.Programs {
-				view.Programs = append(view.Programs, choiceItem{p.ID.String(), p.Name})
-			}
-		}
+		view.Programs = programChoices(t.cfg)
 		h, err := handoutIn(t.Tx, t.org)
 		if err != nil {
 			return err

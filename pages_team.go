@@ -349,7 +349,7 @@ func (f prose) RoleChoices(list []role) (items []choiceItem) {
 	return items
 }
 
-// RoleBoxes are boxes of all roles, those of a list checked.
+// RoleBoxes are boxes of all roles. The roles of a list are checked.
 func (f *pageData) RoleBoxes(name string, list []role) []boxView {
 	var values []string
 	for _, r := range list {

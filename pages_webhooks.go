@@ -275,8 +275,8 @@ func editWebhook(_ *txn, r *request, tree, fields docTree) (docPlace, error) {
 	return docPlace{path: "webhooks[" + strconv.Itoa(i) + "]", labels: "webhook", id: hook}, nil
 }
 
-// inOrderOf puts those of the chosen first that a list has, in its order: who changes something
-// else does not change that.
+// inOrderOf puts the chosen elements that a list has first, in the list's order: a form that changes
+// something else leaves the order as it is.
 func inOrderOf(list, chosen []any) []any {
 	kept := slices.DeleteFunc(slices.Clone(list), func(e any) bool { return !slices.Contains(chosen, e) })
 	return append(kept, slices.DeleteFunc(chosen, func(e any) bool { return slices.Contains(kept, e) })...)
@@ -299,10 +299,7 @@ type webhookView struct {
 }
 
 func (v *webhookView) title(f *pageData) string {
-	if v.New {
-		return f.T("title.webhook.new")
-	}
-	return v.Hook.Key
+	return f.newOr(v.New, "title.webhook.new", v.Hook.Key)
 }
 
 func webhookPage(v *panelRequest) (any, fillFunc) {

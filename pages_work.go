@@ -279,7 +279,7 @@ func newest[T any](last uint64, most int, at func(seq uint64) (T, error), skip f
 		if err != nil {
 			return nil, false, err
 		}
-		if !is { // nor are those before
+		if !is { // nor are earlier ones
 			break
 		}
 		if len(list) == most {

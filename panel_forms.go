@@ -367,8 +367,7 @@ func (v *panelRequest) commit(f *panelForm, req *request, act action) (givenAnsw
 	})
 }
 
-// movedBy is what the audit log keeps of points that were moved by hand: how many, and of which
-// program.
+// movedBy is what the audit log keeps of points that were moved by hand: their number and their program.
 func movedBy(value any) []change {
 	moved := func(amount decimal, program id) []change {
 		return []change{{"amount", nil, amount}, {"loyaltyProgramId", nil, program}}
@@ -389,7 +388,7 @@ var codeShownChanged = errorCode{"shown_changed", http.StatusConflict, ""}
 // Its page has two digests in reviewedField: of the fields that were reviewed, and of what they
 // would do. The first is compared when the form comes, the second in its transaction.
 
-// postedDigest stands for the fields of a form, but those that are blank or in every form.
+// postedDigest stands for the fields of a form, without blank ones and fields that every form has.
 func postedDigest(posted object) string {
 	var fields []string
 	for _, p := range posted {

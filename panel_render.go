@@ -79,12 +79,16 @@ type prose struct {
 type pageData struct {
 	*format
 	prose
-	request *panelRequest
-	Org     orgView
-	User    *user  // who is logged in; nil: nobody
-	name    string // of the template
-	View    any
-	nav     navigation
+	request  *panelRequest
+	Org      orgView
+	User     *user      // who is logged in; nil: nobody
+	Shops    []shopItem // the member's organizations, if they are several
+	name     string     // of the template
+	View     any
+	Token    string // of the page's forms
+	Reviewed any    // what the form would do that was sent to be rehearsed; nil: none was
+	Confirms string // the value of reviewedField
+	nav      navigation
 }
 
 // An orgView is the organization in use, or sello itself.
@@ -114,7 +118,10 @@ func (v *panelRequest) render(name string, view any) error {
 	var b bytes.Buffer
 	b.Grow(16 << 10) // most pages have less
 	said := prose{v.format(), v.lang}
-	f := &pageData{format: said.format, prose: said, request: v, Org: newOrgView(v.cfg), name: name, View: view, nav: v.navigation()}
+	f := &pageData{
+		format: said.format, prose: said, request: v, Org: newOrgView(v.cfg), Shops: v.shops, name: name, View: view,
+		Token: v.token, Reviewed: v.reviewed, Confirms: v.confirms, nav: v.navigation(),
+	}
 	if v.member != nil {
 		f.User = v.member.user
 	}
@@ -230,10 +237,8 @@ func (v *panelRequest) showAgain() error {
 	return v.render(v.page.template, view)
 }
 
-func (v errorView) title(f *pageData) string { return v.Title(f) }
-
-// Title and Text say what is wrong.
-func (v errorView) Title(f *pageData) string {
+// title and Text say what is wrong.
+func (v errorView) title(f *pageData) string {
 	if name := fmt.Sprint("error.status.", f.request.status); f.Lang.Has(name) {
 		return f.T(name)
 	}
@@ -252,6 +257,14 @@ func (v errorView) RequestID(f *pageData) string {
 
 // Methods that templates call.
 
+// A pagePart is what a template of its own shows, and the page that it is on.
+type pagePart struct {
+	Page *pageData
+	Of   any
+}
+
+func (f *pageData) With(of any) pagePart { return pagePart{f, of} }
+
 // T is a text of the panel in the page's language.
 func (f prose) T(name string, args ...any) string { return tr(f.Lang, name, args...) }
 
@@ -268,6 +281,14 @@ func (f *pageData) Title() string {
 	return f.T("title." + f.name)
 }
 
+// newOr is the title of a form: a text for something new, or the name of what it changes.
+func (f prose) newOr(isNew bool, text, name string) string {
+	if isNew {
+		return f.T(text)
+	}
+	return name
+}
+
 // May reports whether the member has a permission, be it in part.
 func (f *pageData) May(p string) bool { return f.request.may(permission(p)) }
 
@@ -275,9 +296,6 @@ func (f *pageData) Member() bool { return f.request.member != nil && !f.request.
 
 // RoleName is what the member is here.
 func (f *pageData) RoleName() string { return f.T("role." + string(f.request.member.role)) }
-
-// Shops are the member's organizations, if they are several.
-func (f *pageData) Shops() []shopItem { return f.request.shops }
 
 // Asset is the path of panel.css or another file of the panel.
 func (f *pageData) Asset(name string) string { return f.request.panel.assets.path(name) }
@@ -296,15 +314,6 @@ func (f *pageData) Testing() string {
 	}
 	return f.T("testing", now)
 }
-
-// Token is that of the page's forms.
-func (f *pageData) Token() string { return f.request.token }
-
-// Reviewed is what the form would do that was sent to be rehearsed; nil: none was.
-func (f *pageData) Reviewed() any { return f.request.reviewed }
-
-// Confirms is the value of reviewedField.
-func (f *pageData) Confirms() string { return f.request.confirms }
 
 // Failed reports whether the page shows faults; Faults lists them, the first of each field.
 func (f *pageData) Failed() bool { return len(f.request.faults) > 0 }

@@ -81,7 +81,7 @@ type panelArea struct {
 type panelForm struct {
 	path    string // as http.ServeMux takes it
 	need    permission
-	from    string // the path of the page that has the form; its names are among those of path
+	from    string // the path of the page that has the form; the names in it are also in path
 	members []formMember
 	handle  func(*request) action
 	run     func(*panelRequest) error // does all by itself, in place of handle and what follows; the form needs no token
@@ -346,7 +346,7 @@ func (v *panelRequest) leavesOut(err error) bool {
 	return true
 }
 
-// param is a parameter of the page's query; params are those that have a value, for ask.
+// param is a parameter of the page's query; params are the named ones that have a value, for ask.
 func (v *panelRequest) param(name string) string {
 	if v.posted != nil { // the page of a form has no query
 		return ""
@@ -374,7 +374,7 @@ func givenParams(params []pair) (list object) {
 	return list
 }
 
-// withQuery is a path with parameters; of those with one name, the last.
+// withQuery is a path with parameters; of several with one name, only the last.
 func withQuery(path string, params []pair) string {
 	q := url.Values{}
 	for _, p := range params {

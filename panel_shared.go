@@ -136,13 +136,15 @@ func saleRows(t *txn, f *format, list []saleShape) (rows []saleRow, err error) {
 	return rows, nil
 }
 
-// back is the name of the text that says how much of a purchase was returned; "" if nothing.
+const backWhole = "sale.back.whole"
+
+// back is the name of the text that says how much of a purchase was returned; "" if nothing was.
 func (s *sale) back() string {
 	switch {
 	case s.Type != typePurchase || s.Returned == 0 && !s.whollyReturned():
 		return ""
 	case s.whollyReturned():
-		return "sale.back.whole"
+		return backWhole
 	}
 	return "sale.back.part"
 }
@@ -189,6 +191,16 @@ func makerChoices(t *txn) (items []choiceItem, err error) {
 	return items[:min(len(items), mostMakers)], err
 }
 
+// programChoices are the programs by their ids, if there are several.
+func programChoices(cfg *config) (items []choiceItem) {
+	for _, p := range cfg.Programs {
+		if len(cfg.Programs) > 1 {
+			items = append(items, choiceItem{p.ID.String(), p.Name})
+		}
+	}
+	return items
+}
+
 // withChoice adds a value that is chosen already, unless it is among the choices.
 func withChoice(items []choiceItem, value string) []choiceItem {
 	if slices.ContainsFunc(items, func(c choiceItem) bool { return c.Value == value }) {
@@ -228,7 +240,7 @@ type filterView struct {
 	Fields    []control
 }
 
-// Filters are the controls that narrow a list, but for those with nothing to choose among.
+// Filters are the controls that narrow a list, without choices that offer nothing.
 func (f prose) Filters(fields ...control) filterView {
 	fields = slices.DeleteFunc(fields, func(c control) bool { return c.Kind == "select" && len(c.Options) == 0 })
 	view := filterView{Name: f.T("filters"), Fields: fields}
@@ -338,22 +350,6 @@ func (w *ruleWording) signed(d decimal) string {
 	}
 	return "+" + w.Number(d)
 }
-
-// whyRows are for the templates "gave" and "silent".
-type whyRows struct {
-	Page *pageData
-	Rows []whyRow
-}
-
-func (f *pageData) WhyRows(rows []whyRow) whyRows { return whyRows{f, rows} }
-
-// A whyWhole is for the template "why".
-type whyWhole struct {
-	Page *pageData
-	Why  *whyView
-}
-
-func (f *pageData) WhyWhole(why *whyView) whyWhole { return whyWhole{f, why} }
 
 // Gave are the rules that give something, Silent the others.
 func (view *whyView) Gave() []whyRow {

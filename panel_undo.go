@@ -187,7 +187,7 @@ func undoRows(v *panelRequest, t *txn) (rows []undoRow, err error) {
 	return rows, err
 }
 
-// undoRowOf is the request about what a page shows, for those who can answer it.
+// undoRowOf is the request about what a page shows; nil if there is none, or the member cannot answer it.
 func undoRowOf(t *txn, m *member, subject id) (*undoRow, error) {
 	r, err := t.rewards.openUndoRequest(subject)
 	if err != nil || r == nil || m.mayAll(undoNeeds(r.Redemption)) != nil {

@@ -149,16 +149,11 @@ func (s *sandbox) postReset(r *request) action {
 		if err := s.reset(ctx); err != nil {
 			return nil, err
 		}
-		return s.clockNow(ctx)
+		return read(ctx, s.engine, 1, instantOf(s.engine.now()), func(t *txn) (reply, error) {
+			shape, err := s.clockAt(t)
+			return reply{http.StatusOK, shape}, err
+		})
 	}
-}
-
-// clockNow answers as GET /test/clock does.
-func (s *sandbox) clockNow(ctx context.Context) (any, error) {
-	return read(ctx, s.engine, 1, instantOf(s.engine.now()), func(t *txn) (reply, error) {
-		shape, err := s.clockAt(t)
-		return reply{http.StatusOK, shape}, err
-	})
 }
 
 // A salesShape is what POST /test/sales answers: how much there is now.

@@ -12,6 +12,8 @@ import (
 func tillArea() panelArea {
 	const customer = "/panel/caja/{customerId}"
 	at := func(v *panelRequest) string { return "/panel/caja/" + v.r.PathValue("customerId") }
+	toSale := func(v *panelRequest, id string) string { return afterDone(at(v) + "/venta/" + id) }
+	toRedemption := func(v *panelRequest, id string) string { return afterDone(at(v) + "/canje/" + id) }
 	return panelArea{[]panelPage{
 		{"/panel/caja", "till", "till", tillPage},
 		{enrolPath, "customers:write", "enrol", withForms(enrolPage)},
@@ -22,17 +24,17 @@ func tillArea() panelArea {
 		{path: enrolPath, need: "customers:write", from: enrolPath, members: enrolMembers, handle: enrolNew, action: "customer.created",
 			forms: true, done: func(_ *panelRequest, id string) string { return "/panel/caja/" + id }},
 		{path: customer + "/venta", need: "transactions:write", from: customer, members: saleMembers, labels: "sale", handle: registerTransaction, action: "transaction.created",
-			forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/venta/" + id) }},
+			forms: true, done: toSale},
 		{path: customer + "/canje", need: "rewards:write", from: customer, members: []formMember{{name: "customerId", kind: pathMember}, {name: "productId"}, {name: "comment"}, {name: "expectedPoints", kind: amountMember}},
-			handle: redeemReward, action: "redemption.created", forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/canje/" + id) }},
+			handle: redeemReward, action: "redemption.created", forms: true, done: toRedemption},
 		{path: customer + "/canje/{redemptionId}/uso", need: "rewards:write", from: customer + "/canje/{redemptionId}", members: []formMember{{name: "code"}},
-			handle: ofPath(useRedemption), action: "redemption.used", forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/canje/" + id) }},
+			handle: ofPath(useRedemption), action: "redemption.used", forms: true, done: toRedemption},
 		{path: customer + "/canje/{redemptionId}/venta", need: "transactions:write", from: customer + "/canje/{redemptionId}", members: saleMembers, labels: "sale", handle: sellWithVoucher, action: "transaction.created",
-			forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/venta/" + id) }},
+			forms: true, done: toSale},
 		{path: customer + "/canje/{redemptionId}/deshacer", need: "redemptions:cancel", from: customer + "/canje/{redemptionId}", guard: ownRedemption,
-			handle: ofPath(cancelRedemption), forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/canje/" + id) }},
+			handle: ofPath(cancelRedemption), forms: true, done: toRedemption},
 		{path: customer + "/venta/{transactionId}/deshacer", need: "transactions:return", from: customer + "/venta/{transactionId}", guard: ownSale, members: undoMembers, labels: "sale",
-			handle: registerTransaction, action: "transaction.returned", forms: true, done: func(v *panelRequest, id string) string { return afterDone(at(v) + "/venta/" + id) }},
+			handle: registerTransaction, action: "transaction.returned", forms: true, done: toSale},
 	}}
 }
 
@@ -227,7 +229,7 @@ func (view *tillSaleView) cameBack(v *panelRequest, t *txn) error {
 		}
 		view.Of = new(newSaleLink(v, purchase))
 	}
-	view.State, view.Left = s.tillState(), s.Total-s.Returned
+	view.State, view.Left = s.back(), s.Total-s.Returned
 	if view.State == "" {
 		return nil
 	}
@@ -269,7 +271,7 @@ func tillSalePage(v *panelRequest) (any, fillFunc) {
 		}
 		_, pays := t.cfg.payTerms(t.cfg.program(view.Customer.LoyaltyProgramID))
 		view.Due = view.Fresh && view.State == "" && view.Sale.Type == typePurchase && (pays || view.Sale.Payment != nil)
-		if view.Sale.Type == typePurchase && view.Left > 0 && view.State != "till.returned.whole" {
+		if view.Sale.Type == typePurchase && view.Left > 0 && view.State != backWhole {
 			view.Undo, err = view.Ask.undoing(v, t, *view.Sale.ID, false)
 		}
 		return err
@@ -367,7 +369,7 @@ func (h TillHead) Head(f *pageData) headView {
 	return v
 }
 
-// Aside says how many points are not in a balance: those that are pending, and those that are set aside.
+// Aside says how many points are not in a balance: pending points, and points that are set aside.
 func (f prose) Aside(pending, held decimal) string {
 	var list [2]string
 	if pending != 0 {

@@ -234,7 +234,7 @@ type doneItem struct {
 	State    string // the name of the text that says what became of it; "": it stands
 }
 
-// manyDone is how many of them the till shows, of the latest manyLooked changes that the member made.
+// manyDone is how many things done the till shows, from the latest manyLooked changes that the member made.
 const (
 	manyDone   = 10
 	manyLooked = "100"
@@ -276,7 +276,7 @@ func newDoneItem(t *txn, action, subject string) (item doneItem, err error) {
 			return item, err
 		}
 		cust, rest = s.Customer, "/venta/"+subject
-		item.Amount, item.State = s.Total, s.tillState()
+		item.Amount, item.State = s.Total, s.back()
 	case "redemption":
 		x, err := t.rewards.redemption(u)
 		if err != nil {
@@ -293,17 +293,6 @@ func newDoneItem(t *txn, action, subject string) (item doneItem, err error) {
 	}
 	item.Customer, item.Path = c.name(), "/panel/caja/"+c.ID.String()+rest
 	return item, nil
-}
-
-// tillState is the name of the text that says how much of a purchase came back; "": nothing.
-func (s *sale) tillState() string {
-	switch {
-	case s.Type != typePurchase || s.Returned == 0 && !s.whollyReturned():
-		return ""
-	case s.whollyReturned():
-		return "till.returned.whole"
-	}
-	return "till.returned.part"
 }
 
 // Who stands at the till, and what it offers next: the customer stays until another one is looked for.
@@ -502,7 +491,7 @@ func newPayOffer(v *panelRequest, t *txn, c *customerDetail) payOffer {
 	return payOffer{n, terms.worth(n)}
 }
 
-// payTooMuch reports whether fewer points than those that were typed can pay.
+// payTooMuch reports whether some points can pay, though fewer than were typed.
 func payTooMuch(faults []*apiError) bool {
 	return slices.ContainsFunc(faults, func(e *apiError) bool {
 		most, _ := e.context["maxPoints"].(decimal)
@@ -527,7 +516,7 @@ func (f *pageData) PaidUnit(y *paymentShape) currencyName {
 	return f.request.cfg.program(y.LoyaltyProgramID).Currency
 }
 
-// PaidPoints are the points that paid; of a return, those that came back.
+// PaidPoints are the points that paid; of a return, the points that came back.
 func (f *pageData) PaidPoints(y *paymentShape) string {
 	points := f.Points(max(y.Points, -y.Points-y.PointsExpired), f.PaidUnit(y))
 	if y.ofHold && y.Points > 0 {
