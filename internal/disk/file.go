@@ -457,14 +457,16 @@ func (s *File) store(changes []ordered.Change) error {
 	if err := s.makeRoom(); err != nil {
 		return err
 	}
-	if err := s.journal.append(changes); err != nil {
+	m := s.active
+	err := s.journal.append(changes, func() {
+		for _, c := range changes { // nobody sees this version before it is published
+			m.put(c.Key, c.Value, m.newest+1)
+		}
+	})
+	if err != nil {
 		return commitError(err)
 	}
 	s.written.Add(uint64(len(changes)))
-	m := s.active
-	for _, c := range changes {
-		m.put(c.Key, c.Value, m.newest+1)
-	}
 	s.records.Store(s.journal.records)
 	s.markJournal()
 	s.mu.Lock()

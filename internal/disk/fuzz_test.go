@@ -47,7 +47,7 @@ func journalFault(replay func(*journal, func(uint64, string, []byte)) error, siz
 	}
 	var ends []int
 	for i, size := range sizes {
-		if err := j.append([]ordered.Change{{Key: fmt.Sprint("key", i), Value: bytes.Repeat([]byte{byte(i)}, int(size))}, {Key: "gone"}}); err != nil {
+		if err := j.append([]ordered.Change{{Key: fmt.Sprint("key", i), Value: bytes.Repeat([]byte{byte(i)}, int(size))}, {Key: "gone"}}, func() {}); err != nil {
 			return err.Error()
 		}
 		ends = append(ends, int(j.end))

@@ -168,10 +168,10 @@ func (j *journal) close() error {
 	return errors.Join(errs...)
 }
 
-// append makes the changes of one batch durable. After an error of the write nothing
-// was stored, and the next batch takes its place. After any other error the outcome is
-// unknown.
-func (j *journal) append(changes []ordered.Change) error {
+// append makes the changes of one batch durable. It calls meanwhile once they are written, while
+// they are flushed. After an error of the write nothing was stored, and the next batch takes its
+// place. After any other error the outcome is unknown.
+func (j *journal) append(changes []ordered.Change, meanwhile func()) error {
 	b := append(j.buf[:0], make([]byte, recordHeader)...)
 	binary.BigEndian.PutUint64(b[8:], j.generation)
 	binary.BigEndian.PutUint64(b[16:], j.records+1)
@@ -194,7 +194,10 @@ func (j *journal) append(changes []ordered.Change) error {
 		return err
 	}
 	*grown = max(*grown, j.end+int64(len(b)))
-	if err := j.flush(f); err != nil {
+	flushed := make(chan error, 1)
+	go func() { flushed <- j.flush(f) }()
+	meanwhile()
+	if err := <-flushed; err != nil {
 		return err
 	}
 	j.records++

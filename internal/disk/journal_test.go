@@ -280,7 +280,7 @@ func TestJournalFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	add := func(key string) error { return j.append([]ordered.Change{{Key: key, Value: []byte("v")}}) }
+	add := func(key string) error { return j.append([]ordered.Change{{Key: key, Value: []byte("v")}}, func() {}) }
 	if err := add("a"); err != nil {
 		t.Fatal(err)
 	}

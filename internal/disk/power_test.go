@@ -134,7 +134,7 @@ func recordJournal(t *testing.T, path string, rng *rand.Rand, lazy bool) *journa
 			}
 			r.first = append(r.first, n)
 		}
-		if err := j.append([]ordered.Change{{Key: strconv.Itoa(n), Value: make([]byte, rng.IntN(10)*rng.IntN(1000))}}); err != nil {
+		if err := j.append([]ordered.Change{{Key: strconv.Itoa(n), Value: make([]byte, rng.IntN(10)*rng.IntN(1000))}}, func() {}); err != nil {
 			t.Fatal(err)
 		}
 		r.acknowledged = append(r.acknowledged, r.clock)
