@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sort"
 	"strings"
 	"time"
 
@@ -149,8 +150,8 @@ func inHaste(done, all int) bool { return true }
 // and full if there is no space for one; both report whether to go on. A nil error
 // means that the checkpoint is done or was stopped.
 func (s *File) checkpoint(frozen *memtable, pace func(done, all int) bool, full func(error) bool) error {
-	at := checkpointPlace{table: frozen, version: frozen.newest, dense: s.opts.Dense}
-	at.start()
+	at := newCheckpointPlace(memLayer{frozen, frozen.newest}, s.opts.Dense)
+	frozen.runs.Store(&[]memRun{at.order}) // nobody writes to it any more
 	for done := 0; ; {
 		if !pace(done, frozen.count) {
 			return nil
@@ -289,11 +290,17 @@ func ends(bucket *bolt.Bucket) (first, last []byte) {
 // table once for the dense keys and once for the others, since their pages are filled
 // differently.
 type checkpointPlace struct {
-	table   *memtable
-	version uint32 // later versions are passed over
-	dense   string
-	pass    int
-	entry   uint32
+	memLayer        // later versions are passed over
+	order    memRun // all of the table
+	dense    string
+	pass     int
+	next     int // in order
+}
+
+func newCheckpointPlace(l memLayer, dense string) checkpointPlace {
+	p := checkpointPlace{memLayer: l, order: l.table.inOrder(), dense: dense}
+	p.settle()
+	return p
 }
 
 const (
@@ -315,12 +322,12 @@ func (p *checkpointPlace) bring(tx *bolt.Tx, limit int, before *pageTree, v *inv
 	}
 	var at pageFinger
 	for ; err == nil && n < limit && p.pass == pass; n++ {
-		key := p.table.key(p.entry)
-		value, known := p.table.value(p.entry, p.version)
-		if known {
-			err = bringIn(bucket, before, &at, v, key, value)
+		e := p.order[p.next].entry
+		if value, known := p.table.value(e, p.version); known {
+			err = bringIn(bucket, before, &at, v, p.table.key(e), value)
 		}
-		p.advance()
+		p.next++
+		p.settle()
 	}
 	if err != nil {
 		return n, err
@@ -329,35 +336,19 @@ func (p *checkpointPlace) bring(tx *bolt.Tx, limit int, before *pageTree, v *inv
 	return n, setInventory(tx, v)
 }
 
-func (p *checkpointPlace) start() {
-	p.pass = passDense
-	p.entry = p.table.first(nil)
-	p.settle()
-}
-
-func (p *checkpointPlace) advance() {
-	p.entry = p.table.next(p.entry, 0)
-	p.settle()
-}
-
 // settle moves on to the next entry that belongs to the pass, or to a later pass.
 func (p *checkpointPlace) settle() {
 	for !p.end() {
-		if p.entry == 0 {
-			if p.pass++; p.pass == passSparse {
-				p.entry = p.table.first(nil)
-			}
+		if p.next == len(p.order) {
+			p.pass, p.next = p.pass+1, 0
 			continue
 		}
-		table := p.table.firstByte(p.entry)
+		table := p.order[p.next].table()
 		if (strings.IndexByte(p.dense, table) >= 0) == (p.pass == passDense) {
 			return
 		}
-		if table == 0xff {
-			p.entry = 0
-		} else {
-			p.entry = p.table.first([]byte{table + 1})
-		}
+		rest := p.order[p.next:]
+		p.next += sort.Search(len(rest), func(i int) bool { return rest[i].table() > table })
 	}
 }
 

@@ -200,8 +200,7 @@ func (s *File) bringAll(ctx context.Context, state *fileState, db *bolt.DB) erro
 		}
 	}
 	for _, layer := range slices.Backward(state.layers) {
-		at := checkpointPlace{table: layer.table, version: layer.version, dense: s.opts.Dense}
-		for at.start(); !at.end(); {
+		for at := newCheckpointPlace(layer, s.opts.Dense); !at.end(); {
 			if err := ctx.Err(); err != nil {
 				return err
 			}

@@ -269,12 +269,12 @@ func (s *File) takeUpJournal() error {
 // becomes the frozen memtable if there is a newer one, even one without records.
 func (s *File) replay() (err error) {
 	first := s.kept.first
-	do := func(generation uint64, key string, value []byte) {
+	do := func(generation uint64, changes []ordered.Change) {
 		if generation > first && s.frozen == nil {
 			s.frozen, s.active = s.active, newMemtable()
 		}
 		s.active.newest = 1
-		s.active.put(key, value, 1)
+		s.active.put(changes, 1)
 	}
 	var j *journal
 	flags := os.O_RDWR
@@ -458,11 +458,8 @@ func (s *File) store(changes []ordered.Change) error {
 		return err
 	}
 	m := s.active
-	err := s.journal.append(changes, func() {
-		for _, c := range changes { // nobody sees this version before it is published
-			m.put(c.Key, c.Value, m.newest+1)
-		}
-	})
+	// Nobody sees the version before it is published.
+	err := s.journal.append(changes, func() { m.put(changes, m.newest+1) })
 	if err != nil {
 		return commitError(err)
 	}

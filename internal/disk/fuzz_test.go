@@ -35,7 +35,7 @@ func memJournal(files [2]journalFile) *journal {
 // cuts it off and reads it. It must read the first records: all that lie before the
 // damage, and none or all if the damage is not at the end. The result says what is
 // wrong.
-func journalFault(replay func(*journal, func(uint64, string, []byte)) error, sizes []byte, at uint16, patch []byte, cut uint16) string {
+func journalFault(replay func(*journal, func(uint64, []ordered.Change)) error, sizes []byte, at uint16, patch []byte, cut uint16) string {
 	if len(sizes) > 50 {
 		sizes = sizes[:50]
 	}
@@ -69,9 +69,11 @@ func journalFault(replay func(*journal, func(uint64, string, []byte)) error, siz
 	}
 	untouched, _ := slices.BinarySearch(ends, first+1) // records before it
 	var got []string
-	err := replay(memJournal([2]journalFile{file, other}), func(_ uint64, key string, value []byte) {
-		if value != nil {
-			got = append(got, fmt.Sprint(key, " ", len(value)))
+	err := replay(memJournal([2]journalFile{file, other}), func(_ uint64, changes []ordered.Change) {
+		for _, c := range changes {
+			if c.Value != nil {
+				got = append(got, fmt.Sprint(c.Key, " ", len(c.Value)))
+			}
 		}
 	})
 	if err != nil {
@@ -95,7 +97,7 @@ func journalFault(replay func(*journal, func(uint64, string, []byte)) error, siz
 	return ""
 }
 
-func replayJournal(j *journal, do func(uint64, string, []byte)) error {
+func replayJournal(j *journal, do func(uint64, []ordered.Change)) error {
 	return j.replay(journalState{first: 1, tx: 1}, do)
 }
 
@@ -113,11 +115,11 @@ func FuzzJournal(f *testing.F) {
 			t.Errorf("sizes %d, at %d %q, cut %d: %s", sizes, at, patch, cut, fault)
 		}
 		for _, body := range [][]byte{sizes, patch} {
-			var read, again []ordered.Change
-			if err := readChanges(body, func(key string, value []byte) { read = append(read, ordered.Change{Key: key, Value: value}) }); err != nil {
+			read, err := readChanges(body)
+			if err != nil {
 				continue
 			}
-			err := readChanges(appendChanges(nil, read), func(key string, value []byte) { again = append(again, ordered.Change{Key: key, Value: value}) })
+			again, err := readChanges(appendChanges(nil, read))
 			if err != nil || !reflect.DeepEqual(read, again) {
 				t.Errorf("%x reads as %q, which is written and reads as %q (%v)", body, read, again, err)
 			}
@@ -129,7 +131,7 @@ func FuzzJournal(f *testing.F) {
 // journal for its end.
 func TestFuzzJournalControl(t *testing.T) {
 	t.Parallel()
-	journals := func(replay func(*journal, func(uint64, string, []byte)) error) (faults int) {
+	journals := func(replay func(*journal, func(uint64, []ordered.Change)) error) (faults int) {
 		for at := range uint16(400) {
 			if journalFault(replay, []byte{9, 9, 9}, journalStart+at, []byte{0xaa}, 0) != "" {
 				faults++
@@ -137,8 +139,8 @@ func TestFuzzJournalControl(t *testing.T) {
 		}
 		return faults
 	}
-	unsuspecting := func(j *journal, do func(uint64, string, []byte)) error { // takes any end for a batch cut off
-		if err := replayJournal(j, func(uint64, string, []byte) {}); err != nil {
+	unsuspecting := func(j *journal, do func(uint64, []ordered.Change)) error { // takes any end for a batch cut off
+		if err := replayJournal(j, func(uint64, []ordered.Change) {}); err != nil {
 			return nil
 		}
 		*j = *memJournal(j.files)

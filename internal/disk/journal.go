@@ -319,9 +319,8 @@ func appendChanges(b []byte, changes []ordered.Change) []byte {
 	return b
 }
 
-// readChanges calls do with each change of a record's body. The values are
-// parts of the body.
-func readChanges(body []byte, do func(key string, value []byte)) error {
+// readChanges returns the changes of a record's body. The values are parts of the body.
+func readChanges(body []byte) (changes []ordered.Change, err error) {
 	take := func(n uint64) []byte {
 		if n > uint64(len(body)) {
 			body = nil
@@ -343,26 +342,26 @@ func readChanges(body []byte, do func(key string, value []byte)) error {
 		k, ok := number()
 		key := take(k >> 1)
 		if !ok || len(key) == 0 {
-			return ErrJournalRecord
+			return nil, ErrJournalRecord
 		}
 		if k&1 == 1 {
-			do(string(key), nil)
+			changes = append(changes, ordered.Change{Key: string(key)})
 			continue
 		}
 		v, ok := number()
 		value := take(v)
 		if !ok || uint64(len(value)) != v {
-			return ErrJournalRecord
+			return nil, ErrJournalRecord
 		}
-		do(string(key), value[:v:v])
+		changes = append(changes, ordered.Change{Key: string(key), Value: value[:v:v]})
 	}
-	return nil
+	return changes, nil
 }
 
 // replay reads what the data file lacks from the journal, oldest first: at most two
-// generations. It calls do with each change. The journal then goes on where its last
+// generations. It calls do with the changes of each batch. The journal then goes on where its last
 // generation ends.
-func (j *journal) replay(file journalState, do func(generation uint64, key string, value []byte)) error {
+func (j *journal) replay(file journalState, do func(generation uint64, changes []ordered.Change)) error {
 	j.generation = file.first
 	older, err := j.header(file.first, file.tx)
 	if err != nil {
@@ -467,7 +466,7 @@ func contentOf(f journalFile) ([]byte, error) { return io.ReadAll(io.NewSectionR
 
 // replayOne reads the records of the current generation from its file, up to number
 // last. A record after that one was written when the disk was full, and was not stored.
-func (j *journal) replayOne(last uint64, do func(generation uint64, key string, value []byte)) error {
+func (j *journal) replayOne(last uint64, do func(generation uint64, changes []ordered.Change)) error {
 	file, err := contentOf(j.fileOf(j.generation))
 	if err != nil {
 		return err
@@ -481,10 +480,11 @@ func (j *journal) replayOne(last uint64, do func(generation uint64, key string, 
 			}
 			break
 		}
-		err := readChanges(body, func(key string, value []byte) { do(j.generation, key, value) })
+		changes, err := readChanges(body)
 		if err != nil {
 			return err
 		}
+		do(j.generation, changes)
 		j.records++
 		j.end += size
 	}

@@ -302,7 +302,9 @@ func TestJournalFull(t *testing.T) {
 	}
 	defer j.close()
 	var got []string
-	err = j.replay(journalState{first: 1, tx: 1}, func(generation uint64, key string, _ []byte) { got = append(got, fmt.Sprint(generation, key)) })
+	err = j.replay(journalState{first: 1, tx: 1}, func(generation uint64, changes []ordered.Change) {
+		got = append(got, fmt.Sprint(generation, changes[0].Key))
+	})
 	if want := []string{"1a", "2c"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("replayed %q, want %q; %v", got, want, err)
 	}
@@ -347,10 +349,9 @@ func TestJournalRecords(t *testing.T) {
 		{Key: "k", Value: []byte("v")}, {Key: "empty", Value: []byte{}}, {Key: "gone"},
 		{Key: strings.Repeat("k", ordered.MaxKey), Value: bytes.Repeat([]byte("v"), ordered.MaxValue)},
 	}
-	var got []ordered.Change
-	read := func(key string, value []byte) { got = append(got, ordered.Change{Key: key, Value: value}) }
 	body := appendChanges(nil, changes)
-	if err := readChanges(body, read); err != nil {
+	got, err := readChanges(body)
+	if err != nil {
 		t.Fatal(err)
 	}
 	for i, c := range changes {
@@ -360,7 +361,7 @@ func TestJournalRecords(t *testing.T) {
 	}
 	for cut := range 20 {
 		if cut != 0 && cut != len("kv")+2 && cut != len("kvempty")+4 && cut != len("kvemptygone")+5 {
-			if err := readChanges(body[:cut], func(string, []byte) {}); err == nil {
+			if _, err := readChanges(body[:cut]); err == nil {
 				t.Errorf("cut at %d: no error", cut)
 			}
 		}

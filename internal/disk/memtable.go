@@ -2,10 +2,14 @@ package disk
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"hash/maphash"
+	"slices"
 	"sync/atomic"
 	"time"
+
+	"sello/internal/ordered"
 )
 
 // A memtable is an ordered map of what was written lately. One goroutine writes; any
@@ -13,40 +17,49 @@ import (
 // which never decreases. A reader sees the table as of a version that is complete. A
 // deletion is stored too, since it hides what lies below.
 //
-// The entries are found by a hash and, in order, by a skip list. All of them lie in
-// blocks without pointers, which the garbage collector need not scan. They refer to one
-// another by 32-bit references, of which 0 is none. Nothing is freed before the table
-// as a whole.
+// A look-up finds an entry by a hash, a scan finds it in a sorted run: most transactions look up
+// and never scan. Entries and versions lie in blocks without pointers, which the garbage collector
+// need not scan. They refer to one another by 32-bit references, of which 0 is none. Nothing is
+// freed before the table as a whole, except runs that were merged.
 //
-//	entry:   hash, next in the same bucket, newest version,
-//	         position and length of the key, its first 16 bytes,
-//	         entry before, then for each of its levels the entry after
+//	entry:   hash, next in the same bucket, newest version, position and length of the key
 //	version: number, older version, position and length of the value
 type memtable struct {
 	seed    maphash.Seed
 	buckets [memBuckets]uint32
 	words   blocks[uint32]
 	bytes   blocks[byte]
-	head    uint32 // an entry without a key, before all others
+	runs    atomic.Pointer[[]memRun] // each entry of a complete batch is in one of them
 
 	// The writer's own.
-	newest uint32 // version
-	count  int    // entries
-	random uint64 // state of the generator of heights
-
-	// The writer's own: the path to the entry that was made last. On each level it is that
-	// entry, or the last one before it.
-	path [memLevels]uint32
+	newest uint32   // version
+	count  int      // entries
+	fresh  memRun   // entries of this batch, in any order
+	hashes []uint32 // of its keys
+	waited uint32   // of what was read ahead; the compiler would leave that out else
 
 	// Guarded by File.mu.
 	since  time.Time // of its first entry
 	logged int64     // bytes that the journal has of it
 }
 
+// A memRun lists entries in the order of their keys. It does not change.
+type memRun []memKey
+
+// A memKey is the key of an entry. Most keys differ in the first 16 bytes, which lie beside those
+// of the next entry of a run: reading a whole key means waiting for memory.
+type memKey struct {
+	start [2]uint64
+	entry uint32
+}
+
+// table returns the first byte of the key.
+func (k memKey) table() byte { return byte(k.start[0] >> 56) }
+
 const (
 	memBuckets = 1 << 18
-	memLevels  = 10        // enough for 4^10 entries
 	memDeleted = 1<<32 - 1 // as the length of a value
+	memKeySize = 24        // of a memKey, in bytes
 )
 
 // Words of an entry.
@@ -56,9 +69,7 @@ const (
 	entryNewest
 	entryKey
 	entryKeyLen
-	entryStart
-	entryPrev = entryStart + 4
-	entryNext = entryPrev + 1
+	entryWords
 )
 
 // Words of a version.
@@ -71,25 +82,23 @@ const (
 )
 
 func newMemtable() *memtable {
-	m := &memtable{seed: maphash.MakeSeed(), random: 0x9E3779B97F4A7C15}
+	m := &memtable{seed: maphash.MakeSeed()}
 	m.words.take(1) // so that 0 is no entry
-	m.head = m.words.take(entryNext + memLevels)
+	m.runs.Store(new([]memRun))
 	return m
 }
 
 // size is how much memory the entries take, in bytes.
-func (m *memtable) size() int { return m.words.used*4 + m.bytes.used }
+func (m *memtable) size() int { return m.words.used*4 + m.bytes.used + m.count*memKeySize }
 
 // get returns the value of key as of the version; nil if it was deleted. ok is false if
 // the table knows nothing of the key.
 func (m *memtable) get(key []byte, version uint32) (value []byte, ok bool) {
-	if e := m.find(m.hash(key), key); e != 0 {
+	if e := m.find(uint32(maphash.Bytes(m.seed, key)), key); e != 0 {
 		return m.value(e, version)
 	}
 	return nil, false
 }
-
-func (m *memtable) hash(key []byte) uint32 { return uint32(maphash.Bytes(m.seed, key)) }
 
 // find returns the entry of key; 0 if there is none.
 func (m *memtable) find(hash uint32, key []byte) uint32 {
@@ -123,112 +132,49 @@ func (m *memtable) key(e uint32) []byte {
 	return m.bytes.slice(w[entryKey], w[entryKeyLen])
 }
 
-func (m *memtable) firstByte(e uint32) byte { return byte(m.words.from(e)[entryStart] >> 24) }
-
-// next returns the entry after e on a level; 0 after the last.
-func (m *memtable) next(e uint32, level int) uint32 {
-	return atomic.LoadUint32(&m.words.from(e)[entryNext+level])
-}
-
-// A memKey is a key to compare entries with. Most keys differ in the first 16 bytes,
-// which lie in the entry: reading a whole key means waiting for memory.
-type memKey struct {
-	start [2]uint64
-	key   []byte
-}
-
-func newMemKey(key []byte) memKey {
-	var b [16]byte
-	copy(b[:], key)
-	return memKey{[2]uint64{binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:])}, key}
-}
-
-// before reports whether entry e, which may be none, lies before the key.
-func (m *memtable) before(e uint32, k *memKey) bool {
-	return e != 0 && m.compare(m.words.from(e), k) < 0
-}
-
-// compare compares the key of the entry that has the words w with k.
-func (m *memtable) compare(w []uint32, k *memKey) int {
-	w = w[:entryNext]
-	own, start := uint64(w[entryStart])<<32|uint64(w[entryStart+1]), k.start[0]
-	if own == start {
-		own, start = uint64(w[entryStart+2])<<32|uint64(w[entryStart+3]), k.start[1]
+// put makes the changes of one batch, in the version. Scans find them when it is done.
+func (m *memtable) put(changes []ordered.Change, version uint32) {
+	// A look-up is mostly waiting for memory. Reading ahead, all of a batch wait together.
+	m.hashes, m.waited = m.hashes[:0], 0
+	for i := range changes {
+		hash := uint32(maphash.String(m.seed, changes[i].Key)) // that of Bytes
+		m.hashes = append(m.hashes, hash)
+		m.waited ^= m.buckets[hash%memBuckets]
 	}
-	switch {
-	case own < start:
-		return -1
-	case own > start:
-		return 1
+	for _, hash := range m.hashes {
+		m.waited ^= m.words.from(m.buckets[hash%memBuckets])[entryHash]
 	}
-	return bytes.Compare(m.bytes.slice(w[entryKey], w[entryKeyLen]), k.key)
+	for i, c := range changes {
+		m.putOne(m.hashes[i], c.Key, c.Value, version)
+	}
+	m.endBatch()
 }
 
-// lastBefore returns the last entry before key, or before the end if key is
-// empty; 0 if there is none.
-func (m *memtable) lastBefore(key []byte) uint32 {
-	k := newMemKey(key)
-	e := m.head
-	for level := memLevels - 1; level >= 0; level-- {
-		if len(key) > 0 {
-			e = m.advance(e, level, &k)
-			continue
-		}
-		for n := m.next(e, level); n != 0; n = m.next(e, level) {
-			e = n
-		}
-	}
-	if e == m.head {
-		return 0
-	}
-	return e
-}
-
-// first returns the first entry that is not before key; 0 if there is none.
-func (m *memtable) first(key []byte) uint32 {
-	if len(key) == 0 {
-		return m.next(m.head, 0)
-	}
-	e := m.lastBefore(key)
-	if e == 0 {
-		e = m.head
-	}
-	return m.next(e, 0)
-}
-
-// prev returns the entry before e; 0 before the first.
-func (m *memtable) prev(e uint32) uint32 {
-	p := atomic.LoadUint32(&m.words.from(e)[entryPrev])
-	if p == m.head {
-		return 0
-	}
-	return p
-}
-
-// put sets key to value, nil for a deletion, in the version.
-func (m *memtable) put(key string, value []byte, version uint32) {
+// putOne sets key to value, nil for a deletion.
+func (m *memtable) putOne(hash uint32, key string, value []byte, version uint32) {
 	var buf [64]byte
-	k := newMemKey(append(buf[:0], key...))
-	hash, e := m.hash(k.key), uint32(0)
-	if !m.isNext(&k) {
-		e = m.find(hash, k.key)
-	}
-	if e == 0 {
-		m.insert(hash, &k, m.newVersion(value, version, 0))
+	k := append(buf[:0], key...)
+	if e := m.find(hash, k); e != 0 {
+		newest := &m.words.from(e)[entryNewest]
+		atomic.StoreUint32(newest, m.newVersion(value, version, *newest))
 		return
 	}
-	newest := &m.words.from(e)[entryNewest]
-	atomic.StoreUint32(newest, m.newVersion(value, version, *newest))
+	e := m.words.take(entryWords)
+	w := m.words.from(e)
+	bucket := &m.buckets[hash%memBuckets]
+	w[entryHash], w[entryChain], w[entryNewest] = hash, *bucket, m.newVersion(value, version, 0)
+	w[entryKey], w[entryKeyLen] = m.bytes.take(len(key)), uint32(len(key))
+	copy(m.bytes.from(w[entryKey]), key)
+	atomic.StoreUint32(bucket, e) // the entry is complete: from here on readers can find it
+	m.fresh = append(m.fresh, memKey{startOf(k), e})
+	m.count++
 }
 
-// isNext reports whether key lies between the entry that was made last and the one after
-// it, as it does at the end of a table. Then it has no entry.
-func (m *memtable) isNext(key *memKey) bool {
-	if !m.before(m.path[0], key) {
-		return false
-	}
-	next := m.next(m.path[0], 0)
-	return next == 0 || m.compare(m.words.from(next), key) > 0
+// startOf returns the first 16 bytes of a key, with zeros after a shorter one.
+func startOf(key []byte) [2]uint64 {
+	var b [16]byte
+	copy(b[:], key)
+	return [2]uint64{binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:])}
 }
 
 func (m *memtable) newVersion(value []byte, version, older uint32) uint32 {
@@ -238,91 +184,151 @@ func (m *memtable) newVersion(value []byte, version, older uint32) uint32 {
 	if value == nil {
 		w[versionValueLen] = memDeleted
 	} else {
-		w[versionValue], w[versionValueLen] = m.copy(value), uint32(len(value))
+		w[versionValue], w[versionValueLen] = m.bytes.take(len(value)), uint32(len(value))
+		copy(m.bytes.from(w[versionValue]), value)
 	}
 	return v
 }
 
-func (m *memtable) copy(b []byte) (pos uint32) {
-	pos = m.bytes.take(len(b))
-	copy(m.bytes.from(pos), b)
-	return pos
-}
-
-// insert makes the entry of a key that has none.
-func (m *memtable) insert(hash uint32, key *memKey, version uint32) {
-	height := m.newHeight()
-	m.seek(key)
-	e := m.words.take(entryNext + height)
-	w := m.words.from(e)
-	bucket := &m.buckets[hash%memBuckets]
-	w[entryHash], w[entryChain], w[entryNewest] = hash, *bucket, version
-	w[entryKey], w[entryKeyLen] = m.copy(key.key), uint32(len(key.key))
-	for i, start := range key.start {
-		w[entryStart+2*i], w[entryStart+2*i+1] = uint32(start>>32), uint32(start)
-	}
-	w[entryPrev] = m.path[0]
-	for level := range height {
-		w[entryNext+level] = m.next(m.path[level], level)
-	}
-	// The entry is complete. From here on readers can find it.
-	atomic.StoreUint32(bucket, e)
-	if next := w[entryNext]; next != 0 {
-		atomic.StoreUint32(&m.words.from(next)[entryPrev], e)
-	}
-	for level := range height {
-		atomic.StoreUint32(&m.words.from(m.path[level])[entryNext+level], e)
-		m.path[level] = e
-	}
-	m.count++
-}
-
-// newHeight is 1 with probability 3/4, 2 with 3/16, and so on.
-func (m *memtable) newHeight() int {
-	m.random ^= m.random << 13
-	m.random ^= m.random >> 7
-	m.random ^= m.random << 17
-	height := 1
-	for r := m.random; r&3 == 0 && height < memLevels; r >>= 2 {
-		height++
-	}
-	return height
-}
-
-// seek moves the path to key: on each level, to the last entry before it. Batches come in
-// order, and many of their keys lie next to one another. So it goes on from where it is,
-// unless that is beyond key, and climbs to the first level that has no entry on the way.
-// Then no level above has one.
-func (m *memtable) seek(key *memKey) {
-	level := 0
-	if !m.before(m.path[0], key) {
-		level = memLevels
-		m.path[level-1] = m.head
-	}
-	for level < memLevels && m.before(m.next(m.path[level], level), key) {
-		level++
-	}
-	if level == 0 {
+// endBatch makes a run of the new entries. A run more than half as long as the one before it is
+// merged into that one. So runs are few, and an entry is moved only a few times.
+func (m *memtable) endBatch() {
+	if len(m.fresh) == 0 {
 		return
 	}
-	e := m.path[level-1]
-	for level--; level >= 0; level-- {
-		e = m.advance(e, level, key)
-		m.path[level] = e
+	if !slices.IsSortedFunc(m.fresh, m.compare) { // mostly they are: the queue sorts
+		slices.SortFunc(m.fresh, m.compare)
+	}
+	last := slices.Clone(m.fresh)
+	m.fresh = m.fresh[:0]
+	runs := *m.runs.Load()
+	for len(runs) > 0 && len(runs[len(runs)-1]) < 2*len(last) {
+		last = m.merge(runs[len(runs)-1], last)
+		runs = runs[:len(runs)-1]
+	}
+	runs = append(slices.Clip(runs), last)
+	m.runs.Store(&runs)
+}
+
+// inOrder returns all entries in one run.
+func (m *memtable) inOrder() (all memRun) {
+	for _, r := range slices.Backward(*m.runs.Load()) {
+		all = m.merge(r, all)
+	}
+	return all
+}
+
+// merge merges two runs, which it does not change. The result may be the first.
+func (m *memtable) merge(a, b memRun) memRun {
+	if len(b) == 0 {
+		return a
+	}
+	merged := make(memRun, 0, len(a)+len(b))
+	i, j := 0, 0
+	for i < len(a) && j < len(b) {
+		if m.less(&a[i], &b[j]) {
+			merged = append(merged, a[i])
+			i++
+		} else {
+			merged = append(merged, b[j])
+			j++
+		}
+	}
+	return append(append(merged, a[i:]...), b[j:]...)
+}
+
+func (m *memtable) less(a, b *memKey) bool {
+	if a.start[0] != b.start[0] {
+		return a.start[0] < b.start[0]
+	}
+	return m.compare(*a, *b) < 0
+}
+
+func (m *memtable) compare(a, b memKey) int {
+	if a.start != b.start {
+		return cmp.Or(cmp.Compare(a.start[0], b.start[0]), cmp.Compare(a.start[1], b.start[1]))
+	}
+	return bytes.Compare(m.key(a.entry), m.key(b.entry))
+}
+
+// place returns how many entries of a run lie before key.
+func (m *memtable) place(r memRun, key []byte) int {
+	start := startOf(key)
+	at, _ := slices.BinarySearchFunc(r, key, func(k memKey, key []byte) int {
+		if k.start != start {
+			return cmp.Or(cmp.Compare(k.start[0], start[0]), cmp.Compare(k.start[1], start[1]))
+		}
+		return bytes.Compare(m.key(k.entry), key)
+	})
+	return at
+}
+
+// A memCursor goes through a table's entries in order, or backward.
+type memCursor struct {
+	table   *memtable
+	rest    []memRun // what is left of each run; none is empty
+	reverse bool
+}
+
+// from returns a cursor to the entries from key on.
+func (m *memtable) from(key []byte) *memCursor {
+	c := &memCursor{table: m}
+	for _, r := range *m.runs.Load() {
+		c.add(r[m.place(r, key):])
+	}
+	return c
+}
+
+// before returns a cursor that goes backward from the last entry before key, or from the end if key
+// is empty.
+func (m *memtable) before(key []byte) *memCursor {
+	c := &memCursor{table: m, reverse: true}
+	for _, r := range *m.runs.Load() {
+		end := len(r)
+		if len(key) > 0 {
+			end = m.place(r, key)
+		}
+		c.add(r[:end])
+	}
+	return c
+}
+
+func (c *memCursor) add(r memRun) {
+	if len(r) > 0 {
+		c.rest = append(c.rest, r)
 	}
 }
 
-// advance returns the last entry on a level that lies before key, from e on.
-func (m *memtable) advance(e uint32, level int, key *memKey) uint32 {
-	for w := m.words.from(e); ; {
-		n := atomic.LoadUint32(&w[entryNext+level])
-		if n == 0 {
-			return e
+// next returns the next entry; 0 after the last.
+func (c *memCursor) next() (e uint32) {
+	if len(c.rest) == 0 {
+		return 0
+	}
+	best := 0
+	for i := 1; i < len(c.rest); i++ {
+		if (c.table.compare(c.head(i), c.head(best)) < 0) != c.reverse {
+			best = i
 		}
-		if w = m.words.from(n); m.compare(w, key) >= 0 {
-			return e
-		}
-		e = n
+	}
+	e = c.head(best).entry
+	r := c.rest[best]
+	if c.reverse {
+		r = r[:len(r)-1]
+	} else {
+		r = r[1:]
+	}
+	if c.rest[best] = r; len(r) == 0 {
+		c.rest = slices.Delete(c.rest, best, best+1)
+	}
+	return e
+}
+
+// head returns what is next in run i.
+func (c *memCursor) head(i int) memKey {
+	if r := c.rest[i]; c.reverse {
+		return r[len(r)-1]
+	} else {
+		return r[0]
 	}
 }
 

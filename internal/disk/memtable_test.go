@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"sello/internal/ordered"
 )
 
 // TestMemtable compares every version of a table with a map.
@@ -23,7 +25,8 @@ func TestMemtable(t *testing.T) {
 	for version, want := range versions {
 		got := map[string][]byte{}
 		last := ""
-		for e := m.first(nil); e != 0; e = m.next(e, 0) {
+		c := m.from(nil)
+		for e := c.next(); e != 0; e = c.next() {
 			key := string(m.key(e))
 			if key <= last {
 				t.Fatalf("%q comes after %q", key, last)
@@ -52,7 +55,7 @@ func randomMemtable(rng *rand.Rand) (m *memtable, versions []map[string][]byte) 
 	versions = []map[string][]byte{{}} // nil: deleted
 	for version := range uint32(smaller(60, 20)) {
 		state := maps.Clone(versions[len(versions)-1])
-		run := rng.IntN(1000)
+		run, changes := rng.IntN(1000), []ordered.Change(nil)
 		for i := range rng.IntN(200) {
 			key := fmt.Sprint(rng.IntN(1000))
 			if rng.IntN(3) == 0 {
@@ -68,60 +71,52 @@ func randomMemtable(rng *rand.Rand) (m *memtable, versions []map[string][]byte) 
 			default:
 				value = fmt.Append(nil, rng.Uint64())
 			}
-			m.put(key, value, version+1)
+			changes = append(changes, ordered.Change{Key: key, Value: value})
 			state[key] = value
 		}
+		m.put(changes, version+1)
 		versions = append(versions, state)
 	}
 	return m, versions
 }
 
-// checkOrder compares the order of a table's keys, from any place, in both directions and
-// on every level.
+// checkOrder compares the order of a table's keys, from any place and in both directions, and the
+// lengths of its runs.
 func checkOrder(t *testing.T, rng *rand.Rand, m *memtable, keys []string) {
 	t.Helper()
 	if m.count != len(keys) {
 		t.Errorf("count %d, want %d", m.count, len(keys))
 	}
-	for level := range memLevels {
-		last := ""
-		for e := m.next(m.head, level); e != 0; e = m.next(e, level) {
-			if key := string(m.key(e)); key <= last {
-				t.Fatalf("level %d: %q comes after %q", level, key, last)
-			} else {
-				last = key
-			}
+	runs := *m.runs.Load()
+	for i := 1; i < len(runs); i++ {
+		if len(runs[i-1]) < 2*len(runs[i]) {
+			t.Errorf("a run of %d entries comes after one of %d", len(runs[i]), len(runs[i-1]))
 		}
 	}
-	at := func(i int) string {
-		if i < 0 || i >= len(keys) {
-			return ""
+	some := func(c *memCursor) (list []string) {
+		for e := c.next(); e != 0 && len(list) < 20; e = c.next() {
+			list = append(list, string(m.key(e)))
 		}
-		return keys[i]
-	}
-	name := func(e uint32) string {
-		if e == 0 {
-			return ""
-		}
-		return string(m.key(e))
+		return list
 	}
 	for range 2000 {
 		bound := fmt.Sprint(100 + rng.IntN(1100))[:rng.IntN(4)]
 		i, _ := slices.BinarySearch(keys, bound)
-		if got := name(m.first([]byte(bound))); got != at(i) {
-			t.Fatalf("the first from %q on is %q, want %q", bound, got, at(i))
+		if got, want := some(m.from([]byte(bound))), keys[i:min(i+20, len(keys))]; !slices.Equal(got, want) {
+			t.Fatalf("from %q on come %q, want %q", bound, got, want)
 		}
 		if bound == "" {
 			i = len(keys)
 		}
-		e := m.lastBefore([]byte(bound))
-		if got := name(e); got != at(i-1) {
-			t.Fatalf("the last before %q is %q, want %q", bound, got, at(i-1))
+		want := slices.Clone(keys[max(i-20, 0):i])
+		slices.Reverse(want)
+		if got := some(m.before([]byte(bound))); !slices.Equal(got, want) {
+			t.Fatalf("before %q come %q, want %q", bound, got, want)
 		}
-		if e != 0 {
-			if got := name(m.prev(e)); got != at(i-2) {
-				t.Fatalf("before it comes %q, want %q", got, at(i-2))
-			}
+	}
+	for i, k := range m.inOrder() {
+		if got := string(m.key(k.entry)); got != keys[i] {
+			t.Fatalf("entry %d in order is %q, want %q", i, got, keys[i])
 		}
 	}
 }
@@ -149,14 +144,12 @@ func TestMemtableReaders(t *testing.T) {
 						n++
 					}
 				}
-				if reader == 0 {
-					for e := m.first(nil); e != 0; e = m.next(e, 0) {
-						visit(e)
-					}
-				} else {
-					for e := m.lastBefore(nil); e != 0; e = m.prev(e) {
-						visit(e)
-					}
+				c := m.from(nil)
+				if reader == 1 {
+					c = m.before(nil)
+				}
+				for e := c.next(); e != 0; e = c.next() {
+					visit(e)
 				}
 				if n != int(version)*perVersion+1 {
 					t.Errorf("version %d has %d entries, want %d", version, n, version*perVersion+1)
@@ -168,10 +161,11 @@ func TestMemtableReaders(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 0))
 	for version := uint32(1); version <= versions; version++ {
 		value := binary.BigEndian.AppendUint32(nil, version)
+		var changes []ordered.Change
 		for i := range perVersion {
-			m.put(fmt.Sprintf("%c%d %d %d", 'a'+rng.IntN(3), rng.Uint32(), version, i), value, version)
+			changes = append(changes, ordered.Change{Key: fmt.Sprintf("%c%d %d %d", 'a'+rng.IntN(3), rng.Uint32(), version, i), Value: value})
 		}
-		m.put("the same", value, version)
+		m.put(append(changes, ordered.Change{Key: "the same", Value: value}), version)
 		complete.Store(version)
 	}
 	wg.Wait()
@@ -181,23 +175,26 @@ func BenchmarkMemtablePut(b *testing.B) {
 	value := []byte(strings.Repeat("v", 100))
 	for _, order := range []string{"random", "ascending", "batches"} {
 		b.Run(order, func(b *testing.B) {
-			keys := make([]string, 0, 200_000)
-			for n := range uint64(cap(keys)) {
+			changes := make([]ordered.Change, 0, 210_000)
+			for n := range uint64(cap(changes)) {
 				if order == "random" {
 					n = rand.Uint64()
 				}
-				keys = append(keys, string(binary.BigEndian.AppendUint64([]byte("c1234"), n)))
+				changes = append(changes, ordered.Change{Key: string(binary.BigEndian.AppendUint64([]byte("c1234"), n)), Value: value})
 			}
 			if order == "batches" {
-				keys = batchKeys(1000)
+				for i, key := range batchKeys(1000) {
+					changes[i].Key = key
+				}
 			}
 			var m *memtable
 			b.ResetTimer()
-			for i := range b.N {
-				if i%len(keys) == 0 {
+			for i := 0; i < b.N; i += 210 {
+				at := i % len(changes)
+				if at == 0 {
 					m = newMemtable()
 				}
-				m.put(keys[i%len(keys)], value, 1)
+				m.put(changes[at:at+210], 1)
 			}
 		})
 	}
@@ -207,7 +204,7 @@ func BenchmarkMemtableGet(b *testing.B) {
 	keys := batchKeys(1000)
 	m := newMemtable()
 	for _, key := range keys {
-		m.put(key, []byte("value"), 1)
+		m.put([]ordered.Change{{Key: key, Value: []byte("value")}}, 1)
 	}
 	rand.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	b.Run("get", func(b *testing.B) {
@@ -217,7 +214,7 @@ func BenchmarkMemtableGet(b *testing.B) {
 	})
 	b.Run("first", func(b *testing.B) {
 		for i := range b.N {
-			m.first([]byte(keys[i%len(keys)]))
+			m.from([]byte(keys[i%len(keys)])).next()
 		}
 	})
 }

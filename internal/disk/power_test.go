@@ -156,8 +156,8 @@ func (r *journalRecord) compare(path string, oldest uint64, told int) error {
 	defer j.close()
 	want := r.first[oldest]
 	stray := ""
-	err = j.replay(journalState{first: oldest, tx: 1}, func(_ uint64, key string, _ []byte) {
-		if key != strconv.Itoa(want) {
+	err = j.replay(journalState{first: oldest, tx: 1}, func(_ uint64, changes []ordered.Change) {
+		if key := changes[0].Key; key != strconv.Itoa(want) {
 			stray = key
 		}
 		want++

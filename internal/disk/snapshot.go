@@ -361,26 +361,19 @@ type memLayer struct {
 // scan lays the entries of the layer over those of base.
 func (l memLayer) scan(base iter.Seq2[ordered.Entry, error], lo, hi []byte, reverse bool) iter.Seq2[ordered.Entry, error] {
 	return func(yield func(ordered.Entry, error) bool) {
-		m := l.table
-		var at uint32
+		var c *memCursor
 		if reverse {
-			at = m.lastBefore(hi)
+			c = l.table.before(hi)
 		} else {
-			at = m.first(lo)
+			c = l.table.from(lo)
 		}
 		next := func() (e ordered.Entry, ok bool) {
-			for at != 0 {
-				key := m.key(at)
+			for at := c.next(); at != 0; at = c.next() {
+				key := l.table.key(at)
 				if !ordered.InRange(key, lo, hi) {
 					break
 				}
-				value, ok := m.value(at, l.version)
-				if reverse {
-					at = m.prev(at)
-				} else {
-					at = m.next(at, 0)
-				}
-				if ok {
+				if value, ok := l.table.value(at, l.version); ok {
 					return ordered.Entry{Key: key, Value: value}, true
 				}
 			}
