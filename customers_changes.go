@@ -115,6 +115,7 @@ func (c *customer) profile(to *coder) {
 	}
 }
 
+// etag is a hash of the fields that a PATCH can change.
 func (c *customer) etag() string {
 	var to coder
 	to.id(&c.ID)

@@ -285,6 +285,7 @@ func (pt *pointsTxn) expire(a *account, moment instant, lots []*lot) error {
 	return pt.record(a, m)
 }
 
+// expireAll is expire for any number of lots.
 func (pt *pointsTxn) expireAll(a *account, moment instant, lots []*lot) error {
 	for some := range slices.Chunk(lots, maxUses) {
 		if err := pt.expire(a, moment, some); err != nil {

@@ -427,6 +427,7 @@ func (pt *pointsTxn) active(a *account, at instant) {
 	}
 }
 
+// redeemed notes a debit of category Redemption.
 func (pt *pointsTxn) redeemed(a *account, at instant) {
 	if a.Idle.Months > 0 {
 		a.Idle.Redeemed = max(a.Idle.Redeemed, at)

@@ -480,6 +480,7 @@ func (rw *rewardsTxn) undoRedemption(c *customer, x *redemption) error {
 	return rw.t.audit.note(auditRedemptionCancelled, x.ID.String(), []change{{"status", before, x.status(rw.t.now)}})
 }
 
+// byCost lists the rewards, cheapest first, then by name.
 func (c *config) byCost() []*reward {
 	return slices.SortedFunc(slices.Values(c.Rewards), func(a, b *reward) int {
 		return cmp.Or(cmp.Compare(a.PointsCost, b.PointsCost), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))

@@ -339,6 +339,7 @@ func (ru *rulesTxn) members(s *segment, after uint64, limit int) (found []id, ne
 	return ru.t.customers.page(w)
 }
 
+// bySegmentPriority lists the segments, highest priority first, then by key.
 func (c *config) bySegmentPriority() []*segment {
 	return slices.SortedFunc(slices.Values(c.Segments), func(a, b *segment) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Key, b.Key))

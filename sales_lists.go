@@ -183,10 +183,8 @@ func (lists *saleListsTxn) salesOf(f saleFilter, p page) ([]*sale, uint64, error
 		return nil, 0, err
 	}
 	f.search, f.of = "", make([]id, len(family))
-	var set customerSet
 	for i, member := range family {
 		f.of[i] = member.ID
-		set.add(member.Number)
 	}
 	all, err := lists.t.count()
 	if err != nil {
@@ -198,6 +196,10 @@ func (lists *saleListsTxn) salesOf(f saleFilter, p page) ([]*sale, uint64, error
 	case len(family) == 1 && f.saleType == "" && !f.dated():
 		return lists.chainSpan(c, f.after, p)
 	case !f.followed(family, all.Sales, p):
+		var set customerSet // takes memory up to the largest number: only where it is read
+		for _, member := range family {
+			set.add(member.Number)
+		}
 		return lists.salesOfMany(set, f, p)
 	}
 	return lists.salesOfFew(family, f, p)

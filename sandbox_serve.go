@@ -149,6 +149,7 @@ func (s *sandbox) postReset(r *request) action {
 		if err := s.reset(ctx); err != nil {
 			return nil, err
 		}
+		// It answers as GET /test/clock does.
 		return read(ctx, s.engine, 1, instantOf(s.engine.now()), func(t *txn) (reply, error) {
 			shape, err := s.clockAt(t)
 			return reply{http.StatusOK, shape}, err

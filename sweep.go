@@ -374,7 +374,7 @@ func (o *orgTxns) commit() error {
 }
 
 // settleDue brings the account of a due entry up to now, and reports whether its customer and
-// its program exist.
+// its program exist. k is a key of tableDue.
 func settleDue(t *txn, k key) (known bool, err error) {
 	k = k[dueOrg+4:]
 	p := t.cfg.programNumber(uint32In(k[16:]))

@@ -114,6 +114,7 @@ func (p *peopleTxn) newToken() string {
 	return base62(new(big.Int).SetBytes(random[:]), tokenDigits)
 }
 
+// tokenHash is what is stored of a token.
 func tokenHash(token string) [32]byte { return sha256.Sum256([]byte(token)) }
 
 // A member is who uses the panel: a user in the organization that its session is in.
