@@ -35,9 +35,12 @@ const (
 	fillSparse = 0.7
 )
 
-// freeze ends the active memtable. No other memtable may be frozen. The caller holds
-// both locks.
+// freeze ends the active memtable, unless the File has failed. No other memtable may be frozen. The
+// caller holds both locks.
 func (s *File) freeze() error {
+	if s.broken.Load() != nil {
+		return ErrFailed
+	}
 	if err := s.journal.next(s.tx.Load()); err != nil {
 		return commitError(err)
 	}
@@ -290,7 +293,7 @@ func ends(bucket *bolt.Bucket) (first, last []byte) {
 // table once for the dense keys and once for the others, since their pages are filled
 // differently.
 type checkpointPlace struct {
-	memLayer        // later versions are passed over
+	memLayer        // the table; versions after the layer's are passed over
 	order    memRun // all of the table
 	dense    string
 	pass     int
@@ -321,7 +324,7 @@ func (p *checkpointPlace) bring(tx *bolt.Tx, limit int, before *pageTree, v *inv
 		bucket.FillPercent = fillDense
 	}
 	var at pageFinger
-	for ; err == nil && n < limit && p.pass == pass; n++ {
+	for ; err == nil && n < limit && p.pass == pass && !p.end(); n++ {
 		e := p.order[p.next].entry
 		if value, known := p.table.value(e, p.version); known {
 			err = bringIn(bucket, before, &at, v, p.table.key(e), value)

@@ -273,8 +273,10 @@ func (s *File) replay() (err error) {
 		if generation > first && s.frozen == nil {
 			s.frozen, s.active = s.active, newMemtable()
 		}
-		s.active.newest = 1
-		s.active.put(changes, 1)
+		if len(changes) > 0 {
+			s.active.newest = 1
+			s.active.put(changes, 1)
+		}
 	}
 	var j *journal
 	flags := os.O_RDWR
@@ -373,6 +375,8 @@ func (s *File) Commit(changes []ordered.Change) (err error) {
 		return ErrFailed
 	case s.opts.ReadOnly:
 		return ErrReadOnly
+	case len(changes) == 0:
+		return nil
 	}
 	return s.store(changes)
 }
@@ -458,10 +462,13 @@ func (s *File) store(changes []ordered.Change) error {
 		return err
 	}
 	m := s.active
-	// Nobody sees the version before it is published.
+	// The version is published below. After a failed flush it never is: the File has failed before
+	// anybody else can write or freeze, and what put left is passed over.
 	err := s.journal.append(changes, func() { m.put(changes, m.newest+1) })
 	if err != nil {
-		return commitError(err)
+		err = commitError(err)
+		s.judge(&err)
+		return err
 	}
 	s.written.Add(uint64(len(changes)))
 	s.records.Store(s.journal.records)

@@ -168,9 +168,9 @@ func (j *journal) close() error {
 	return errors.Join(errs...)
 }
 
-// append makes the changes of one batch durable. It calls meanwhile once they are written, while
-// they are flushed. After an error of the write nothing was stored, and the next batch takes its
-// place. After any other error the outcome is unknown.
+// append makes the changes of one batch durable. When they are written it calls meanwhile, and
+// flushes them at the same time. After an error of the write nothing was stored, meanwhile was not
+// called, and the next batch takes its place. After any other error the outcome is unknown.
 func (j *journal) append(changes []ordered.Change, meanwhile func()) error {
 	b := append(j.buf[:0], make([]byte, recordHeader)...)
 	binary.BigEndian.PutUint64(b[8:], j.generation)

@@ -541,3 +541,84 @@ func TestMarkFails(t *testing.T) {
 		}
 	}
 }
+
+// A failingFile cannot be flushed.
+type failingFile struct{ journalFile }
+
+func (f failingFile) datasync() error { return syscall.EIO }
+
+// TestFlushFails: after a failed flush of a memtable's first batch nothing is frozen, and a view has
+// nothing of the batch. The file and its journal can be opened. So they can with a frozen memtable
+// without entries.
+func TestFlushFails(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "store")
+	s, err := openStore(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, s, "a", "1")
+	settle(s)
+	s.writing.Lock()
+	generation, whole := s.journal.generation, s.journal.files
+	for i, f := range whole {
+		s.journal.files[i] = failingFile{f}
+	}
+	s.writing.Unlock()
+	if err := s.Commit([]ordered.Change{{Key: "a", Value: []byte("2")}}); !errors.Is(err, syscall.EIO) {
+		t.Fatal(err)
+	}
+	s.freezeNow()
+	if frozen, err := s.nextFrozen(); frozen != nil || err != nil || s.journal.generation != generation {
+		t.Errorf("frozen %v, %v, generation %d of %d", frozen, err, s.journal.generation, generation)
+	}
+	if err := s.View(t.Context(), func(tx Tx) error {
+		value, _, err := tx.Get([]byte("a"))
+		if string(value) != "1" {
+			t.Errorf("a view has %q", value)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+	s.writing.Lock()
+	s.journal.files = whole
+	s.writing.Unlock()
+	if err := s.journal.next(s.tx.Load()); err != nil { // a header after a generation without records
+		t.Fatal(err)
+	}
+	s.Leave()
+	again, err := openStore(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(func() bool {
+		again.mu.Lock()
+		defer again.mu.Unlock()
+		return again.frozen == nil || again.broken.Load() != nil
+	})
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEmptyCommit: a batch without changes is stored, and leaves nothing to wait for.
+func TestEmptyCommit(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "store")
+	for range 2 {
+		s, err := openStore(path, Options{NoSync: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Commit(nil); err != nil {
+			t.Error(err)
+		}
+		if err := s.ViewLong(t.Context(), func(Tx) error { return nil }); err != nil {
+			t.Error(err)
+		}
+		if err := s.Leave(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"sello/internal/ordered"
 )
@@ -29,16 +30,16 @@ type memtable struct {
 	buckets [memBuckets]uint32
 	words   blocks[uint32]
 	bytes   blocks[byte]
-	runs    atomic.Pointer[[]memRun] // each entry of a complete batch is in one of them
+	runs    atomic.Pointer[[]memRun] // each entry of a complete batch is in exactly one
 
 	// The writer's own.
-	newest uint32   // version
 	count  int      // entries
-	fresh  memRun   // entries of this batch, in any order
+	fresh  []memKey // of this batch, in any order
 	hashes []uint32 // of its keys
-	waited uint32   // of what was read ahead; the compiler would leave that out else
+	waited uint32   // what was read ahead, kept so that the compiler does not leave the reads out
 
 	// Guarded by File.mu.
+	newest uint32    // version
 	since  time.Time // of its first entry
 	logged int64     // bytes that the journal has of it
 }
@@ -46,8 +47,8 @@ type memtable struct {
 // A memRun lists entries in the order of their keys. It does not change.
 type memRun []memKey
 
-// A memKey is the key of an entry. Most keys differ in the first 16 bytes, which lie beside those
-// of the next entry of a run: reading a whole key means waiting for memory.
+// A memKey is the key of an entry. A run holds the first 16 bytes of each key, in which most keys
+// differ: reading a whole key means waiting for memory.
 type memKey struct {
 	start [2]uint64
 	entry uint32
@@ -59,7 +60,7 @@ func (k memKey) table() byte { return byte(k.start[0] >> 56) }
 const (
 	memBuckets = 1 << 18
 	memDeleted = 1<<32 - 1 // as the length of a value
-	memKeySize = 24        // of a memKey, in bytes
+	memRunMost = 1 << 17   // entries; merging longer runs would hold up a batch
 )
 
 // Words of an entry.
@@ -89,7 +90,9 @@ func newMemtable() *memtable {
 }
 
 // size is how much memory the entries take, in bytes.
-func (m *memtable) size() int { return m.words.used*4 + m.bytes.used + m.count*memKeySize }
+func (m *memtable) size() int {
+	return m.words.used*4 + m.bytes.used + m.count*int(unsafe.Sizeof(memKey{}))
+}
 
 // get returns the value of key as of the version; nil if it was deleted. ok is false if
 // the table knows nothing of the key.
@@ -191,7 +194,7 @@ func (m *memtable) newVersion(value []byte, version, older uint32) uint32 {
 }
 
 // endBatch makes a run of the new entries. A run more than half as long as the one before it is
-// merged into that one. So runs are few, and an entry is moved only a few times.
+// merged with that one, up to memRunMost. So a full table has some twenty runs.
 func (m *memtable) endBatch() {
 	if len(m.fresh) == 0 {
 		return
@@ -202,27 +205,33 @@ func (m *memtable) endBatch() {
 	last := slices.Clone(m.fresh)
 	m.fresh = m.fresh[:0]
 	runs := *m.runs.Load()
-	for len(runs) > 0 && len(runs[len(runs)-1]) < 2*len(last) {
-		last = m.merge(runs[len(runs)-1], last)
-		runs = runs[:len(runs)-1]
+	for n := len(runs) - 1; n >= 0 && len(runs[n]) < 2*len(last) && len(runs[n])+len(last) <= memRunMost; n-- {
+		last, runs = m.merge(runs[n], last), runs[:n]
 	}
 	runs = append(slices.Clip(runs), last)
 	m.runs.Store(&runs)
 }
 
 // inOrder returns all entries in one run.
-func (m *memtable) inOrder() (all memRun) {
-	for _, r := range slices.Backward(*m.runs.Load()) {
-		all = m.merge(r, all)
+func (m *memtable) inOrder() memRun {
+	runs := slices.Clone(*m.runs.Load())
+	for len(runs) > 1 { // merge two neighbours each
+		half := runs[:0]
+		for two := range slices.Chunk(runs, 2) {
+			if len(two) == 2 {
+				two[0] = m.merge(two[0], two[1])
+			}
+			half = append(half, two[0])
+		}
+		runs = half
 	}
-	return all
+	if len(runs) == 0 {
+		return nil
+	}
+	return runs[0]
 }
 
-// merge merges two runs, which it does not change. The result may be the first.
 func (m *memtable) merge(a, b memRun) memRun {
-	if len(b) == 0 {
-		return a
-	}
 	merged := make(memRun, 0, len(a)+len(b))
 	i, j := 0, 0
 	for i < len(a) && j < len(b) {

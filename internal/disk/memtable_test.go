@@ -121,6 +121,84 @@ func checkOrder(t *testing.T, rng *rand.Rand, m *memtable, keys []string) {
 	}
 }
 
+// TestMemtableLikeKeys compares scans over keys that begin alike, with zeros and with 0xff.
+func TestMemtableLikeKeys(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(9, 9))
+	pieces := []string{"", "\x00", "\xff", "a", "0123456789abcde", "0123456789abcdef", "0123456789abcdef\x00",
+		strings.Repeat("\x00", 16), strings.Repeat("\xff", 16), strings.Repeat("q", 70)}
+	key := func() string {
+		return pieces[rng.IntN(len(pieces))] + pieces[rng.IntN(len(pieces))] + pieces[rng.IntN(len(pieces))]
+	}
+	const versions = 40
+	m, state := newMemtable(), map[string]bool{} // which are there
+	for version := range uint32(versions) {
+		batch := map[string]bool{}
+		for range rng.IntN(20) {
+			batch["k"+key()] = rng.IntN(4) > 0
+		}
+		var changes []ordered.Change
+		for key, there := range batch { // in any order
+			c := ordered.Change{Key: key}
+			if state[key] = there; there {
+				c.Value = []byte("value")
+			}
+			changes = append(changes, c)
+		}
+		m.put(changes, version+1)
+	}
+	keys := slices.Sorted(maps.Keys(state))
+	nothing := func(func(ordered.Entry, error) bool) {}
+	for range smaller(2000, 300) {
+		lo, hi, reverse := key(), "k"+key(), rng.IntN(2) == 0
+		var want, got []string
+		for _, k := range keys {
+			if state[k] && ordered.InRange([]byte(k), []byte(lo), []byte(hi)) {
+				want = append(want, k)
+			}
+		}
+		if reverse {
+			slices.Reverse(want)
+		}
+		for e := range (memLayer{m, versions}).scan(nothing, []byte(lo), []byte(hi), reverse) {
+			got = append(got, string(e.Key))
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("from %q to %q, reverse %t: %q, want %q", lo, hi, reverse, got, want)
+		}
+	}
+}
+
+// TestMemtableLongRuns fills a table beyond the longest run.
+func TestMemtableLongRuns(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("400,000 entries")
+	}
+	rng := rand.New(rand.NewPCG(4, 4))
+	m := newMemtable()
+	for m.count < 3*memRunMost {
+		var changes []ordered.Change
+		for range 1 + rng.IntN(2000) {
+			changes = append(changes, ordered.Change{Key: string(binary.BigEndian.AppendUint64(nil, rng.Uint64()))})
+		}
+		m.put(changes, 1)
+	}
+	runs := *m.runs.Load()
+	for _, r := range runs {
+		if len(r) > memRunMost {
+			t.Errorf("a run has %d entries", len(r))
+		}
+	}
+	if len(runs) > 20 {
+		t.Errorf("there are %d runs", len(runs))
+	}
+	all := m.inOrder()
+	if len(all) != m.count || !slices.IsSortedFunc(all, m.compare) {
+		t.Errorf("%d of %d entries in order, sorted: %t", len(all), m.count, slices.IsSortedFunc(all, m.compare))
+	}
+}
+
 // TestMemtableReaders reads while another goroutine writes. A reader sees the whole of
 // the version that it asks for and nothing else.
 func TestMemtableReaders(t *testing.T) {
