@@ -6,9 +6,9 @@
 // Commit appends a batch of changes to the journal and flushes it. Then the batch is
 // stored. While it is flushed it goes into a memtable in memory. Once it is stored,
 // reads find it there, above the file's entries. Some time later a checkpoint brings the
-// memtable into the file, in key order. So a write costs one flush of a few kilobytes, and a page
-// of the file that many writes change is written once. A read sees one state for its
-// whole life: a read transaction of bbolt under the memtables as of a version.
+// memtable into the file, in key order. So a write costs one flush of a few kilobytes,
+// and a page of the file that many writes change is written once. A read sees one state
+// for its whole life: a read transaction of bbolt under the memtables as of a version.
 //
 // Between two steps of a checkpoint the file alone is not a consistent state; together
 // with the frozen memtable, or with the journal, it is. Close brings everything into

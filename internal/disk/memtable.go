@@ -2,7 +2,6 @@ package disk
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"hash/maphash"
 	"slices"
@@ -199,7 +198,7 @@ func (m *memtable) endBatch() {
 	if len(m.fresh) == 0 {
 		return
 	}
-	if !slices.IsSortedFunc(m.fresh, m.compare) { // mostly they are: the queue sorts
+	if !slices.IsSortedFunc(m.fresh, m.compare) { // mostly they came in order
 		slices.SortFunc(m.fresh, m.compare)
 	}
 	last := slices.Clone(m.fresh)
@@ -255,7 +254,7 @@ func (m *memtable) less(a, b *memKey) bool {
 
 func (m *memtable) compare(a, b memKey) int {
 	if a.start != b.start {
-		return cmp.Or(cmp.Compare(a.start[0], b.start[0]), cmp.Compare(a.start[1], b.start[1]))
+		return slices.Compare(a.start[:], b.start[:])
 	}
 	return bytes.Compare(m.key(a.entry), m.key(b.entry))
 }
@@ -265,7 +264,7 @@ func (m *memtable) place(r memRun, key []byte) int {
 	start := startOf(key)
 	at, _ := slices.BinarySearchFunc(r, key, func(k memKey, key []byte) int {
 		if k.start != start {
-			return cmp.Or(cmp.Compare(k.start[0], start[0]), cmp.Compare(k.start[1], start[1]))
+			return slices.Compare(k.start[:], start[:])
 		}
 		return bytes.Compare(m.key(k.entry), key)
 	})
