@@ -228,11 +228,12 @@ func externalRetryKey(externalID string, body []byte) retryKey {
 // digest hashes parts with their lengths, so that different lists hash differently.
 func digest(parts ...[]byte) [16]byte {
 	h := sha256.New()
+	var room [sha256.Size]byte
 	for _, p := range parts {
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(p))))
+		h.Write(binary.BigEndian.AppendUint64(room[:0], uint64(len(p))))
 		h.Write(p)
 	}
-	return [16]byte(h.Sum(nil))
+	return [16]byte(h.Sum(room[:0]))
 }
 
 // find returns the answer of the last 24 hours kept under the key, nil if there is
