@@ -31,6 +31,15 @@ func TestQuantile(t *testing.T) {
 	if m := median([]float64{4, 1, 3, 2}); m != 2.5 {
 		t.Errorf("median is %v", m)
 	}
+	for want, values := range map[string][]float64{
+		"3.00 (2.00 to 4.00)": {5, 1, 4, 2, 3},
+		"2.50 (1.50 to 3.50)": {4, 1, 3, 2},
+		"7.00 (7.00 to 7.00)": {7},
+	} {
+		if got := withQuartiles(values); got != want {
+			t.Errorf("%v: %s, not %s", values, got, want)
+		}
+	}
 	if l := latencyOf(1234567 * time.Nanosecond); l.duration() != 1234500*time.Nanosecond {
 		t.Errorf("latency is %v", l.duration())
 	}

@@ -22,7 +22,8 @@ import (
 // peerFlags are the ways in which the peer is tried. The best one for each kind of request is what
 // sello is measured against.
 var peerFlags = []string{
-	"-conns=16 -form=trips", "-conns=32 -form=trips", "-conns=16 -form=batch", "-conns=32 -form=batch",
+	"-conns=16 -form=trips", "-conns=32 -form=trips", "-conns=64 -form=trips",
+	"-conns=16 -form=batch", "-conns=32 -form=batch", "-conns=64 -form=batch",
 	"-conns=8 -form=statement", "-conns=16 -form=statement", "-conns=32 -form=statement", "-conns=64 -form=statement",
 }
 
@@ -216,7 +217,7 @@ func (b *bench) besidePeer(ctx context.Context, has func(...string) bool, d *dat
 			return
 		}
 		list := ratios(above.rates, below.rates)
-		b.add(row{id, work, target, fmt.Sprintf("%.2f (%.2f to %.2f)", median(list), slices.Min(list), slices.Max(list)), verdict(median(list)),
+		b.add(row{id, work, target, withQuartiles(list), verdict(median(list)),
 			size + describe(below, above) + note, values(below, above)})
 	}
 	least := func(bound float64) func(float64) verdict {
@@ -314,7 +315,7 @@ func (b *bench) severalServers(ctx context.Context, d *dataset, servers, organiz
 		several.note(o)
 	}
 	list := ratios(several.rates, one.rates)
-	x.Figure = fmt.Sprintf("%.2f (%.2f to %.2f)", median(list), slices.Min(list), slices.Max(list))
+	x.Figure = withQuartiles(list)
 	if len(group) < servers {
 		x.Figure += fmt.Sprintf(" with %d", len(group))
 	} else {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -40,6 +41,14 @@ func median(values []float64) float64 {
 		return sorted[half]
 	}
 	return (sorted[half-1] + sorted[half]) / 2
+}
+
+// withQuartiles tells the median of values and the medians of their lower and upper half, both of
+// which have the one in the middle.
+func withQuartiles(values []float64) string {
+	sorted := slices.Sorted(slices.Values(values))
+	half := (len(sorted) + 1) / 2
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", median(sorted), median(sorted[:half]), median(sorted[len(sorted)-half:]))
 }
 
 // ratios divides the values of above by those of below, pair by pair.
