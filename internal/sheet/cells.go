@@ -366,10 +366,13 @@ var textFormula = regexp.MustCompile(`^="([^"]*)"$`)
 // Unguard takes away what Guard adds, and the like of it that others have put there.
 func Unguard(row []string) {
 	for i, cell := range row {
-		if m := textFormula.FindStringSubmatch(cell); m != nil {
-			row[i] = m[1]
-		} else if isMarked(cell) {
-			row[i] = strings.TrimPrefix(cell, "'")
+		switch {
+		case strings.HasPrefix(cell, "="):
+			if m := textFormula.FindStringSubmatch(cell); m != nil {
+				row[i] = m[1]
+			}
+		case strings.HasPrefix(cell, "'") && isMarked(cell):
+			row[i] = cell[1:]
 		}
 	}
 }
