@@ -361,13 +361,16 @@ const (
 func (c *customer) doubtOf(e enrolment) doubt {
 	sameEmail, samePhone := e.Email != "" && e.Email == c.Email, e.Phone != "" && e.Phone == c.Phone
 	name := func(first, last string) string { return strings.Join(strings.Fields(fold.Text(first+" "+last)), " ") }
-	theirs, ours := name(e.FirstName, e.LastName), name(c.FirstName, c.LastName)
+	theirs, ours := name(e.FirstName, e.LastName), ""
+	if theirs != "" {
+		ours = name(c.FirstName, c.LastName)
+	}
 	switch {
 	case sameEmail && samePhone:
 		return noDoubt
 	case !sameEmail && (!samePhone || e.Email != "" && c.Email != ""), !samePhone && e.Phone != "" && c.Phone != "":
 		return otherContact
-	case theirs != "" && ours != "" && theirs != ours:
+	case ours != "" && theirs != ours:
 		return otherName
 	}
 	return noDoubt

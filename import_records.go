@@ -551,8 +551,10 @@ func (w *whose) doubts(t *txn, r *rowReader, c *customer) ([]rowFault, error) {
 	if w.contact.Email == "" && w.contact.Phone == "" {
 		return nil, nil
 	}
-	if _, err := t.customers.enrolled(w.contact); err != nil {
-		return nil, err
+	if w.contact.Email != "" && w.contact.Phone != "" { // perhaps of two customers
+		if _, err := t.customers.enrolled(w.contact); err != nil {
+			return nil, err
+		}
 	}
 	if w.byNumber {
 		d, err := t.customers.doubt(c, w.contact)
