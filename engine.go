@@ -267,6 +267,7 @@ const manyHeld = 64
 func (t *txn) eachRow(n int, one func(i int) (keep bool, err error)) error {
 	batch, now, by, wrote := t.Tx, t.now, t.by, t.wrote
 	var before held
+	attempt := newOverlay(batch)
 	for i := range n {
 		if len(t.stats.tallies) > manyHeld {
 			if err := t.commit(); err != nil {
@@ -275,7 +276,7 @@ func (t *txn) eachRow(n int, one func(i int) (keep bool, err error)) error {
 			new(held).moveTo(t)
 		}
 		before.copyFrom(t)
-		attempt := newOverlay(batch)
+		attempt.clear()
 		t.Tx, t.now, t.by, t.recount.done = attempt, now, by, nil
 		keep, err := one(i)
 		t.Tx, t.now, t.by = batch, now, by

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -74,3 +75,42 @@ func TestMemStore(t *testing.T) {
 
 // entries are those of the last committed state.
 func (s *memStore) entries() memTx { return slices.Concat(*s.state.Load()...) }
+
+// TestOverlayCleared: an overlay that is used again shows nothing of what it wrote before, and
+// what its base took over stays.
+func TestOverlayCleared(t *testing.T) {
+	t.Parallel()
+	base := newOverlay(memTx{})
+	o := newOverlay(base)
+	list := func(tx Tx) (all string) {
+		for e, err := range tx.Scan([]byte("a"), nil, false) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all += string(e.Key) + string(e.Value) + " "
+		}
+		return all
+	}
+	for _, step := range []struct {
+		key, value string
+		keep       bool
+		want       string
+	}{{"b", "1", true, "b1 "}, {"c", "2", false, "b1 "}, {"b", "3", false, "b1 "}, {"a", "4", true, "a4 b1 "}, {"b", "5", true, "a4 b5 "}} {
+		o.clear()
+		before := list(base)
+		if err := o.Put([]byte(step.key), []byte(step.value)); err != nil {
+			t.Fatal(err)
+		}
+		if got := list(o); !strings.Contains(got, step.key+step.value) || len(got) > len(before)+3 {
+			t.Errorf("%+v: %s on %s", step, got, before)
+		}
+		if step.keep {
+			if err := o.flush(base); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := list(base); got != step.want {
+			t.Errorf("%+v: the base has %s", step, got)
+		}
+	}
+}

@@ -26,6 +26,12 @@ type overlay struct {
 
 func newOverlay(base Tx) *overlay { return &overlay{base: base} }
 
+// clear takes the overlay's writes away. Keys and values that others have of it stay as they are.
+func (o *overlay) clear() {
+	clear(o.writes)
+	o.runs, o.fresh, o.size = nil, o.fresh[:0], 0
+}
+
 func (o *overlay) Get(key []byte) ([]byte, bool, error) {
 	if value, ok := o.writes[string(key)]; ok {
 		return value, value != nil, nil
@@ -142,12 +148,13 @@ func (o *overlay) keys(lo, hi []byte) []string {
 }
 
 // An absorber is a Tx that can take over all writes of an overlay on top of it at
-// once. The overlay is not used afterwards. absorb reports whether it took them.
+// once. The overlay is not used afterwards, unless it is cleared. absorb reports whether it took them.
 type absorber interface{ absorb(p *overlay) bool }
 
 func (o *overlay) absorb(p *overlay) bool {
 	if len(o.writes) == 0 && (o.writes == nil || len(p.writes) > 1000) {
 		o.writes, o.runs, o.fresh, o.size = p.writes, p.runs, p.fresh, p.size
+		p.writes, p.runs, p.fresh = nil, nil, nil
 		return true
 	}
 	for key, value := range p.writes {
