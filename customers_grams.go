@@ -54,7 +54,7 @@ func (se *searchTxn) indexUntil(last uint64) error {
 	if err != nil || done >= last {
 		return err
 	}
-	const most = 80 // about as many grams as a customer has
+	const most = 128 // about as many grams as a customer has
 	list := make([]ngram.At, 0, most*min(last-done, ngram.Block))
 	for from := done + 1; from <= last; {
 		to := min(last, (from/ngram.Block+1)*ngram.Block-1)
