@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,8 @@ type Snapshot struct {
 	seen map[int32]*sight  // the heads of parts that were asked for with a read
 	news []int32           // parts of seen since news was emptied
 	kept map[string][]byte // values that will be asked for; nil: there is none
+	page *page             // that a Scan has read last: Gets near it are often of the same entries
+	next *page             // that a Scan will want next, if it is being read
 	err  error             // of an earlier read; no other can be made
 }
 
@@ -38,6 +41,7 @@ func (db *DB) committerSnapshot() *Snapshot {
 // Close ends the snapshot. The database hears of it with the next message over the connection, or
 // soon.
 func (s *Snapshot) Close() {
+	s.land()
 	if s.conn != nil {
 		s.pool.giveOver(s.conn)
 		s.conn = nil
@@ -60,6 +64,7 @@ func (s *Snapshot) ask(parts []int32, ask func(*trip), read func([]row)) error {
 	if s.conn == nil {
 		return s.begin(unseen, ask, read)
 	}
+	s.land()
 	t := s.conn.trip()
 	ask(t)
 	before := s.db.chain.known(unseen)
@@ -144,13 +149,17 @@ func (s *Snapshot) failed(err error) error {
 	return err
 }
 
-// Get returns the value of a key; ok is false where there is none. The value is the caller's.
+// Get returns the value of a key; ok is false where there is none. The caller does not change it.
 func (s *Snapshot) Get(key []byte) (value []byte, ok bool, err error) { return s.get(key) }
 
 // get is Get, with the heads of parts.
 func (s *Snapshot) get(key []byte, parts ...int32) (value []byte, ok bool, err error) {
 	if value, kept := s.kept[string(key)]; kept && s.err == nil {
 		return value, value != nil, nil
+	}
+	if s.page.has(key) && s.err == nil && !slices.ContainsFunc(parts, func(n int32) bool { return s.seen[n] == nil }) {
+		value, ok = s.page.get(key)
+		return value, ok, nil
 	}
 	err = s.ask(parts, func(t *trip) { t.add(sqlGet, key) }, func(rows []row) {
 		if len(rows) > 0 {
@@ -163,16 +172,18 @@ func (s *Snapshot) get(key []byte, parts ...int32) (value []byte, ok bool, err e
 // Warm reads keys that Get will be asked for.
 func (s *Snapshot) Warm(keys [][]byte) { s.warm(keys, nil) }
 
-// mostWarm is how many keys are read at once.
-const mostWarm = 256
+const (
+	mostWarm = 256           // keys that are read at once
+	mostKept = 64 * mostWarm // so many are forgotten before others are read
+)
 
 // warm reads keys that get will be asked for, with the heads of parts.
 func (s *Snapshot) warm(keys [][]byte, parts []int32) error {
+	if s.kept == nil || len(s.kept) > mostKept {
+		s.kept = map[string][]byte{}
+	}
 	for some := range slices.Chunk(keys, mostWarm) {
 		err := s.ask(parts, func(t *trip) { t.add(sqlGetMany, bytesArray(some)) }, func(rows []row) {
-			if s.kept == nil {
-				s.kept = map[string][]byte{}
-			}
 			for _, key := range some {
 				s.kept[string(key)] = nil
 			}
@@ -187,24 +198,8 @@ func (s *Snapshot) warm(keys [][]byte, parts []int32) error {
 	return nil
 }
 
-// Entries that are read at once by a Scan: few at first, since many scans want few, then more
-// as long as a page is not large.
-const (
-	firstPage = 16
-	mostPage  = 512
-	pageBytes = 1 << 20
-)
-
-// nextPage returns how many entries to read after a page of so many, with so many bytes.
-func nextPage(entries int64, bytes int) int64 {
-	if bytes > pageBytes {
-		return max(1, entries/8)
-	}
-	return min(4*entries, mostPage)
-}
-
 // Scan yields the entries with lo <= key < hi in bytewise order, or in reverse. An empty hi means
-// no upper end. It yields an error at most once, as the last thing.
+// no upper end. It yields an error at most once, as the last thing. The caller does not change them.
 func (s *Snapshot) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 	return s.scan(lo, hi, reverse, nil, func(err error) error { return err })
 }
@@ -213,47 +208,65 @@ func (s *Snapshot) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 // if what was read is not to be used.
 func (s *Snapshot) scan(lo, hi []byte, reverse bool, parts []int32, look func(error) error) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		lo, hi := append([]byte{}, lo...), append([]byte{}, hi...)
-		open := len(hi) == 0
-		for limit := int64(firstPage); ; {
-			var page []Entry
-			size := 0
-			err := s.ask(parts, func(t *trip) {
-				switch {
-				case open && reverse:
-					t.add(sqlDownAll, lo, int8(limit))
-				case open:
-					t.add(sqlUpAll, lo, int8(limit))
-				case reverse:
-					t.add(sqlDown, lo, hi, int8(limit))
-				default:
-					t.add(sqlUp, lo, hi, int8(limit))
-				}
-			}, func(rows []row) {
-				for _, r := range rows {
-					page = append(page, Entry{r[0], r[1]})
-					size += len(r[0]) + len(r[1])
-				}
-			})
-			if err = look(err); err != nil {
+		p := &page{lo: append([]byte{}, lo...), hi: bytes.Clone(hi), reverse: reverse, limit: firstPage} // a nil lo were null
+		for p != nil {
+			if err := look(s.read(p, parts)); err != nil {
 				yield(Entry{}, err)
 				return
 			}
-			for _, e := range page {
+			after := p.after()
+			if after != nil && after.limit >= aheadPage {
+				s.readAhead(after)
+			}
+			for _, e := range p.entries {
 				if !yield(e, nil) {
 					return
 				}
 			}
-			if int64(len(page)) < limit {
-				return
-			}
-			last := page[len(page)-1].Key
-			if reverse {
-				hi, open = last, false
-			} else {
-				lo = append(append([]byte{}, last...), 0)
-			}
-			limit = nextPage(limit, size)
+			p = after
 		}
+	}
+}
+
+// read reads a page, with the heads of parts, unless that was done ahead.
+func (s *Snapshot) read(p *page, parts []int32) error {
+	if p == s.next {
+		s.land()
+	}
+	if p.ended && s.err == nil {
+		s.page = p
+		return nil
+	}
+	err := s.ask(parts, p.ask, p.take)
+	if err == nil {
+		s.page = p
+	}
+	return err
+}
+
+// readAhead reads a page while what was read before is made use of. Its heads were asked for.
+func (s *Snapshot) readAhead(p *page) {
+	s.land()
+	if s.err != nil {
+		return
+	}
+	s.next = p
+	p.done = make(chan error, 1)
+	t := s.conn.trip()
+	p.ask(t)
+	go func() {
+		results, err := t.run()
+		if err == nil {
+			p.take(results[0])
+		}
+		p.done <- err
+	}()
+}
+
+// land waits for the page that is being read ahead: nothing else can be asked for before it is there.
+func (s *Snapshot) land() {
+	if p := s.next; p != nil {
+		s.next = nil
+		s.failed(<-p.done)
 	}
 }
