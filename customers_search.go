@@ -205,7 +205,12 @@ func (se *searchTxn) searchBlocks(s string, take func(block uint64, found *ngram
 		return err
 	}
 	j := joiner{txn: se.t}
-	for block := counts.Customers / ngram.Block; ; block-- {
+	for block, unread := counts.Customers/ngram.Block, uint64(0); ; block-- {
+		if unread == 0 {
+			unread = min(block+1, blocksAtOnce)
+			se.warmGrams(n, uint32(block+1-unread), uint32(block))
+		}
+		unread--
 		if err := j.find(n, uint32(block)); err != nil {
 			return err
 		}
@@ -228,6 +233,29 @@ func (se *searchTxn) searchBlocks(s string, take func(block uint64, found *ngram
 			return nil
 		}
 	}
+}
+
+// blocksAtOnce is of how many blocks grams are read at once, where that is faster.
+const blocksAtOnce = 32
+
+// warmGrams tells the transaction what find reads first in the blocks from one to another, once the
+// rarest come first: of most texts one or two grams, and of parts only the first.
+func (se *searchTxn) warmGrams(n *needle, from, to uint32) {
+	var grams []string
+	for parts := []*needle{n}; len(parts) > 0; parts = parts[0].all {
+		for _, w := range parts[0].any {
+			for _, g := range w.grams[:min(2, len(w.grams))] {
+				grams = append(grams, g.Gram)
+			}
+		}
+	}
+	var keys []key
+	for block := from; block <= to; block++ {
+		for _, gram := range grams {
+			keys = append(keys, se.gramKey(block, gram))
+		}
+	}
+	warm(se.t.Tx, keys, func(k key) key { return k })
 }
 
 // A customerSet is a bitmap of customers' numbers.
@@ -319,6 +347,7 @@ func (se *searchTxn) rarestGramFirst(w *wanted, block uint32) error {
 	if len(w.grams) < 2 {
 		return nil
 	}
+	warm(se.t.Tx, w.grams, func(g ngram.Piece) key { return se.gramKey(block, g.Gram) })
 	sizes := map[int]int{}
 	for _, g := range w.grams {
 		value, _, err := se.t.Get(se.gramKey(block, g.Gram))

@@ -136,6 +136,9 @@ func (l *logCheck) numberOf(seq uint64, s *sale) (uint64, error) {
 	block, place := (seq-1)/logBlock, (seq-1)%logBlock
 	if l.toldFor != block+1 {
 		var err error
+		if block%blocksAtOnce == 0 {
+			l.warmBlocks(block)
+		}
 		if l.told, _, err = l.v.txn.Get(l.v.txn.saleLog.logKey(block)); err != nil {
 			return 0, err
 		}
@@ -147,6 +150,15 @@ func (l *logCheck) numberOf(seq uint64, s *sale) (uint64, error) {
 	number := readLogged(l.told[place*logEntry:]).number
 	l.v.have[tableSellers].add(l.v.seller(seq, number))
 	return number, nil
+}
+
+// warmBlocks tells the transaction which blocks of the log are read next.
+func (l *logCheck) warmBlocks(first uint64) {
+	var blocks []uint64
+	for block := first; block < min(first+blocksAtOnce, l.sales/logBlock+1); block++ {
+		blocks = append(blocks, block)
+	}
+	warm(l.v.txn.Tx, blocks, l.v.txn.saleLog.logKey)
 }
 
 // expectSlots counts a sale in its slots of time.
