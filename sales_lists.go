@@ -229,16 +229,36 @@ func (lists *saleListsTxn) chainSpan(c *customer, after uint64, p page) ([]*sale
 	if err != nil {
 		return nil, 0, err
 	}
-	var list []*sale
-	for range first - last + 1 {
-		s, err := lists.t.sales.at(seq)
+	list, err := lists.chained([]uint64{seq}, func(n, _ uint64) bool { return n >= c.Sales.N-total+last })
+	return list, total, err
+}
+
+// chained returns the sales at seqs and those before them in their chains, newest first: as long as
+// wanted holds for the number that one has in its chain, and for where it is. A sale tells where two
+// earlier ones are, so that a few reads of many at once are enough.
+func (lists *saleListsTxn) chained(seqs []uint64, wanted func(n, seq uint64) bool) (list []*sale, err error) {
+	told := map[uint64]bool{}
+	for len(seqs) > 0 {
+		found, err := lists.salesAt(seqs)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		list = append(list, s)
-		seq = s.Link.Prev
+		list, seqs = append(list, found...), nil
+		for _, s := range found {
+			told[s.Seq] = true
+		}
+		for _, s := range found {
+			l := s.Link
+			for _, before := range []struct{ n, seq uint64 }{{l.N - 1, l.Prev}, {l.N & (l.N - 1), l.Jump}} {
+				if before.seq > 0 && !told[before.seq] && wanted(before.n, before.seq) {
+					told[before.seq] = true
+					seqs = append(seqs, before.seq)
+				}
+			}
+		}
 	}
-	return list, total, nil
+	slices.SortFunc(list, func(a, b *sale) int { return cmp.Compare(b.Seq, a.Seq) })
+	return list, nil
 }
 
 func (lists *saleListsTxn) linkAt(seq uint64) (link, error) {
@@ -385,13 +405,17 @@ func (lists *saleListsTxn) search(f saleFilter, p page) ([]*sale, uint64, error)
 	return lists.salesOfMany(set, f, p)
 }
 
-func (lists *saleListsTxn) customersIn(set customerSet) (list []*customer, err error) {
-	for number := range set.backward() {
-		c, err := lists.t.customers.at(number)
-		if err != nil {
+func (lists *saleListsTxn) customersIn(set customerSet) ([]*customer, error) {
+	ids, err := lists.t.customers.idsAt(slices.Collect(set.backward()))
+	if err != nil {
+		return nil, err
+	}
+	warm(lists.t.Tx, ids, func(u id) key { return lists.t.scratchKey(u, partCustomer) })
+	list := make([]*customer, len(ids))
+	for i, u := range ids {
+		if list[i], err = lists.t.customers.listed(u); err != nil {
 			return nil, err
 		}
-		list = append(list, c)
 	}
 	return list, nil
 }
@@ -413,23 +437,35 @@ func (f *saleFilter) followed(list []*customer, all uint64, p page) bool {
 // the total comes from the customers' own counts, and it stops reading at the end of the page. It
 // reads no sale up to f.after.
 func (lists *saleListsTxn) salesOfFew(list []*customer, f saleFilter, p page) ([]*sale, uint64, error) {
+	if f.readsAll() {
+		return lists.allOfFew(list, f, p)
+	}
 	var total uint64
 	var heads []uint64 // the next sale of each, the newest last
 	for _, c := range list {
 		total += typeCount{c.PurchasesTotal, c.Sales.N - c.PurchasesTotal}.of(f.saleType)
-		if seq := c.Sales.last(); seq > f.after {
+		if seq := c.Sales.last(); seq > 0 {
 			heads = append(heads, seq)
 		}
 	}
 	slices.Sort(heads)
-	cut := salePager{page: p, byDate: f.byDate}
-	for len(heads) > 0 && (f.readsAll() || cut.total < total && p.skip() < total && uint64(len(cut.list)) < p.limit) {
+	cut, warmed := salePager{page: p}, map[uint64]bool{}
+	for len(heads) > 0 && cut.total < total && p.skip() < total && uint64(len(cut.list)) < p.limit {
 		newest := len(heads) - 1
+		if !warmed[heads[newest]] {
+			var some []uint64
+			for _, seq := range heads {
+				if !warmed[seq] {
+					some, warmed[seq] = append(some, seq), true
+				}
+			}
+			warm(lists.t.Tx, some, lists.t.sales.key)
+		}
 		s, err := lists.t.sales.at(heads[newest])
 		if err != nil {
 			return nil, 0, err
 		}
-		if heads = heads[:newest]; s.Link.Prev > f.after {
+		if heads = heads[:newest]; s.Link.Prev > 0 {
 			place, _ := slices.BinarySearch(heads, s.Link.Prev)
 			heads = slices.Insert(heads, place, s.Link.Prev)
 		}
@@ -437,11 +473,30 @@ func (lists *saleListsTxn) salesOfFew(list []*customer, f saleFilter, p page) ([
 			cut.take(s)
 		}
 	}
-	found, taken, err := cut.cut(lists.t)
-	if f.readsAll() {
-		total = taken
+	return cut.list, total, nil
+}
+
+// allOfFew is salesOfFew for a filter that reads all sales.
+func (lists *saleListsTxn) allOfFew(list []*customer, f saleFilter, p page) ([]*sale, uint64, error) {
+	var known []uint64
+	for _, c := range list {
+		for _, seq := range c.Sales.Path {
+			if seq > f.after {
+				known = append(known, seq)
+			}
+		}
 	}
-	return found, total, err
+	all, err := lists.chained(known, func(_, seq uint64) bool { return seq > f.after })
+	if err != nil {
+		return nil, 0, err
+	}
+	cut := salePager{page: p, byDate: f.byDate}
+	for _, s := range all {
+		if f.keeps(s) {
+			cut.take(s)
+		}
+	}
+	return cut.cut(lists.t)
 }
 
 func (lists *saleListsTxn) salesOfAll(f saleFilter, p page) ([]*sale, uint64, error) {

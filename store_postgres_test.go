@@ -560,6 +560,58 @@ func TestPostgresPages(t *testing.T) {
 	}
 }
 
+// TestPostgresFewMessages: a server that has read none of the sales before searches and filters them in a
+// few messages, however many customers and sales it reads. A verification reads the same.
+func TestPostgresFewMessages(t *testing.T) {
+	const customers, sales = 60, 240
+	dsn := pgtest.DSN(t)
+	f := newFloor(t, []Store{openTestPostgres(t, dsn)})
+	k, err := f.admins[0].createKey(t.Context(), keyRequest{Org: "cafe-luna", Name: "x", RateLimit: 100_000})
+	f.ok(err)
+	var ids []string
+	for i := range customers {
+		_, body := f.send(0, k.Key, "POST", "/customers", "", fmt.Sprintf(`{"email":"ana%d@example.com","firstName":"Ana"}`, i))
+		var ana struct{ ID string }
+		f.ok(json.Unmarshal([]byte(body), &ana))
+		ids = append(ids, ana.ID)
+	}
+	for i := range sales {
+		of := ids[i%customers]
+		if i >= sales/2 { // a long chain
+			of = ids[0]
+		}
+		if code, body := f.send(0, k.Key, "POST", "/transactions", "", `{"customerId":"`+of+`","totalAmount":50}`); code != 201 {
+			t.Fatal(code, body)
+		}
+	}
+	for _, test := range []struct {
+		path        string
+		total, most uint64
+	}{
+		{"search=ana", sales, 36}, {"search=ana&from=2000-01-01", sales, 36}, {"search=ana5&type=Purchase&limit=50", 22, 24},
+		{"customerId=" + ids[0], 122, 18}, {"customerId=" + ids[0] + "&limit=100", 122, 30}, {"customerId=" + ids[0] + "&from=2000-01-01", 122, 30},
+	} {
+		store := openTestPostgres(t, dsn)
+		e := newEngine(store, f.admins[0].engine.now, cryptoSeed)
+		f.ok(e.open(t.Context()))
+		f.apis = append(f.apis[:1], newAPIOf(e))
+		f.send(1, k.Key, "GET", "/segments", "", "") // it knows the key then
+		before := store.db.Stats().Trips
+		code, body := f.send(1, k.Key, "GET", "/transactions?"+test.path, "", "")
+		var list struct{ Meta struct{ Total uint64 } }
+		f.ok(json.Unmarshal([]byte(body), &list))
+		if n := store.db.Stats().Trips - before; n > test.most || code != 200 || list.Meta.Total != test.total {
+			t.Errorf("GET %s: %d messages, want %d at most; %d, %d sales", test.path, n, test.most, code, list.Meta.Total)
+		}
+		f.ok(store.Close())
+	}
+	report, err := f.admins[0].verify(t.Context(), verifyRequest{})
+	f.ok(err)
+	if len(report.Problems) > 0 || report.Sales != sales {
+		t.Errorf("%+v", report)
+	}
+}
+
 // TestPostgresSchema: who changes the schema has seen, or stops, whatever others write anywhere: their
 // updates run again after it. Other common keys stop nobody.
 func TestPostgresSchema(t *testing.T) {
