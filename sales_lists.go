@@ -133,7 +133,7 @@ type salePager struct {
 	page
 	byDate bool
 	list   []*sale
-	dated  []datedSale // all of them, if byDate
+	dated  []datedSale // all of them, if byDate, or if they did not come in order
 	total  uint64
 }
 
@@ -155,10 +155,12 @@ func (c *salePager) take(s *sale) {
 
 // cut returns the page, and how many sales were taken.
 func (c *salePager) cut(t *txn) ([]*sale, uint64, error) {
-	if !c.byDate {
+	if c.dated == nil {
 		return c.list, c.total, nil
 	}
-	slices.SortStableFunc(c.dated, func(a, b datedSale) int { return cmp.Compare(b.at, a.at) })
+	if c.byDate {
+		slices.SortStableFunc(c.dated, func(a, b datedSale) int { return cmp.Compare(b.at, a.at) })
+	}
 	var seqs []uint64
 	for i := c.skip(); i < min(c.skip()+c.limit, c.total); i++ {
 		seqs = append(seqs, c.dated[i].seq)
@@ -229,36 +231,47 @@ func (lists *saleListsTxn) chainSpan(c *customer, after uint64, p page) ([]*sale
 	if err != nil {
 		return nil, 0, err
 	}
-	list, err := lists.chained([]uint64{seq}, func(n, _ uint64) bool { return n >= c.Sales.N-total+last })
+	var list []*sale
+	err = lists.chained([]uint64{seq}, func(n, _ uint64) bool { return n >= c.Sales.N-total+last }, func(s *sale) { list = append(list, s) })
+	if err == nil && uint64(len(list)) != first-last+1 {
+		err = unreadable(lists.t.sales.key(seq)) // its chain is broken
+	}
+	slices.SortFunc(list, func(a, b *sale) int { return cmp.Compare(b.Seq, a.Seq) })
 	return list, total, err
 }
 
-// chained returns the sales at seqs and those before them in their chains, newest first: as long as
-// wanted holds for the number that one has in its chain, and for where it is. A sale tells where two
-// earlier ones are, so that a few reads of many at once are enough.
-func (lists *saleListsTxn) chained(seqs []uint64, wanted func(n, seq uint64) bool) (list []*sale, err error) {
+// chainedAtOnce is how many sales of chains are in memory at once.
+const chainedAtOnce = 256
+
+// chained calls take with the sales at seqs and those before them in their chains, in any order: as
+// long as wanted holds for the number that one has in its chain, and for where it is. A sale tells
+// where two earlier ones are, so that a few reads of many at once are enough.
+func (lists *saleListsTxn) chained(seqs []uint64, wanted func(n, seq uint64) bool, take func(*sale)) error {
 	told := map[uint64]bool{}
+	for _, seq := range seqs {
+		told[seq] = true
+	}
 	for len(seqs) > 0 {
-		found, err := lists.salesAt(seqs)
-		if err != nil {
-			return nil, err
-		}
-		list, seqs = append(list, found...), nil
-		for _, s := range found {
-			told[s.Seq] = true
-		}
-		for _, s := range found {
-			l := s.Link
-			for _, before := range []struct{ n, seq uint64 }{{l.N - 1, l.Prev}, {l.N & (l.N - 1), l.Jump}} {
-				if before.seq > 0 && !told[before.seq] && wanted(before.n, before.seq) {
-					told[before.seq] = true
-					seqs = append(seqs, before.seq)
+		var earlier []uint64
+		for some := range slices.Chunk(seqs, chainedAtOnce) {
+			found, err := lists.salesAt(some)
+			if err != nil {
+				return err
+			}
+			for _, s := range found {
+				take(s)
+				l := s.Link
+				for _, before := range []struct{ n, seq uint64 }{{l.N - 1, l.Prev}, {l.N & (l.N - 1), l.Jump}} {
+					if before.seq > 0 && !told[before.seq] && wanted(before.n, before.seq) {
+						told[before.seq] = true
+						earlier = append(earlier, before.seq)
+					}
 				}
 			}
 		}
+		seqs = earlier
 	}
-	slices.SortFunc(list, func(a, b *sale) int { return cmp.Compare(b.Seq, a.Seq) })
-	return list, nil
+	return nil
 }
 
 func (lists *saleListsTxn) linkAt(seq uint64) (link, error) {
@@ -486,16 +499,17 @@ func (lists *saleListsTxn) allOfFew(list []*customer, f saleFilter, p page) ([]*
 			}
 		}
 	}
-	all, err := lists.chained(known, func(_, seq uint64) bool { return seq > f.after })
+	cut := salePager{page: p, byDate: f.byDate}
+	err := lists.chained(known, func(_, seq uint64) bool { return seq > f.after }, func(s *sale) {
+		if f.keeps(s) {
+			cut.dated = append(cut.dated, datedSale{s.Seq, s.CreatedAt})
+		}
+	})
 	if err != nil {
 		return nil, 0, err
 	}
-	cut := salePager{page: p, byDate: f.byDate}
-	for _, s := range all {
-		if f.keeps(s) {
-			cut.take(s)
-		}
-	}
+	slices.SortFunc(cut.dated, func(a, b datedSale) int { return cmp.Compare(b.seq, a.seq) })
+	cut.total = uint64(len(cut.dated))
 	return cut.cut(lists.t)
 }
 

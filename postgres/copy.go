@@ -48,7 +48,10 @@ func (db *DB) Fill(ctx context.Context, entries iter.Seq2[Entry, error], same fu
 	if err := c.commitIn(filled); err != nil {
 		return err
 	}
-	if err := same(&Snapshot{db: db, conn: c}); err != nil {
+	there := &Snapshot{db: db, conn: c}
+	err = same(there)
+	there.land() // same may have ended before the end
+	if err != nil {
 		return err
 	}
 	if _, err = c.trip().add(sqlCommit).runFor(time.Minute); err == nil && c.warned {

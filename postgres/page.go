@@ -19,7 +19,7 @@ type page struct {
 }
 
 // Entries of a page: few at first, since many scans want few, then more as long as a page is not
-// large. A scan that has wanted some pages will want the next one, too: that is read ahead.
+// large. A scan that has come to a page of aheadPage will want the next one, too: that is read ahead.
 const (
 	firstPage = 16
 	aheadPage = 256

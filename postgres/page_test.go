@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -100,5 +101,36 @@ func TestReadAhead(t *testing.T) {
 		if _, err := db.heads(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestAheadFails: a page that could not be read ahead fails what is read next, with its own error
+// and not with that of a transaction that has failed.
+func TestAheadFails(t *testing.T) {
+	t.Parallel()
+	db := fill(t, 1000)
+	for name, read := range map[string]func(*Snapshot) error{
+		"get":  func(s *Snapshot) error { _, _, err := s.Get([]byte("000900")); return err },
+		"warm": func(s *Snapshot) error { return s.warm([][]byte{[]byte("000900")}, nil) },
+		"scan": func(s *Snapshot) error {
+			for _, err := range s.Scan(nil, nil, false) {
+				return err
+			}
+			return nil
+		},
+	} {
+		s := db.snapshot(t.Context())
+		if _, _, err := s.Get([]byte("000001")); err != nil {
+			t.Fatal(err)
+		}
+		canceled := s.conn.trip()
+		canceled.batch.ExecParams(`SELECT pg_cancel_backend(pg_backend_pid()), pg_sleep(10)`, nil, nil, nil, nil)
+		_, err := canceled.run()
+		s.next = &page{done: make(chan error, 1)}
+		s.next.done <- err
+		if first, again := read(s), read(s); sqlState(first) != "57014" || !errors.Is(first, ErrUnavailable) || again != first {
+			t.Errorf("%s: %v, then %v", name, first, again)
+		}
+		s.Close()
 	}
 }

@@ -22,6 +22,7 @@ type Snapshot struct {
 	seen map[int32]*sight  // the heads of parts that were asked for with a read
 	news []int32           // parts of seen since news was emptied
 	kept map[string][]byte // values that will be asked for; nil: there is none
+	size int               // bytes of kept
 	page *page             // that a Scan has read last: Gets near it are often of the same entries
 	next *page             // that a Scan will want next, if it is being read
 	err  error             // of an earlier read; no other can be made
@@ -52,6 +53,7 @@ func (s *Snapshot) Close() {
 // ask adds one statement to a trip, and the question for the heads of parts that were not asked for
 // yet. Its rows are for read.
 func (s *Snapshot) ask(parts []int32, ask func(*trip), read func([]row)) error {
+	s.land()
 	if s.err != nil {
 		return s.err
 	}
@@ -64,7 +66,6 @@ func (s *Snapshot) ask(parts []int32, ask func(*trip), read func([]row)) error {
 	if s.conn == nil {
 		return s.begin(unseen, ask, read)
 	}
-	s.land()
 	t := s.conn.trip()
 	ask(t)
 	before := s.db.chain.known(unseen)
@@ -173,22 +174,24 @@ func (s *Snapshot) get(key []byte, parts ...int32) (value []byte, ok bool, err e
 func (s *Snapshot) Warm(keys [][]byte) { s.warm(keys, nil) }
 
 const (
-	mostWarm = 256           // keys that are read at once
-	mostKept = 64 * mostWarm // so many are forgotten before others are read
+	mostWarm = 256     // keys that are read at once
+	mostKept = 8 << 20 // bytes of keys and values: so much is forgotten before others are read
 )
 
 // warm reads keys that get will be asked for, with the heads of parts.
 func (s *Snapshot) warm(keys [][]byte, parts []int32) error {
-	if s.kept == nil || len(s.kept) > mostKept {
-		s.kept = map[string][]byte{}
+	if s.kept == nil || s.size > mostKept {
+		s.kept, s.size = map[string][]byte{}, 0
 	}
 	for some := range slices.Chunk(keys, mostWarm) {
 		err := s.ask(parts, func(t *trip) { t.add(sqlGetMany, bytesArray(some)) }, func(rows []row) {
 			for _, key := range some {
 				s.kept[string(key)] = nil
+				s.size += len(key)
 			}
 			for _, r := range rows {
 				s.kept[string(r[0])] = r[1]
+				s.size += len(r[1])
 			}
 		})
 		if err != nil {
@@ -215,7 +218,7 @@ func (s *Snapshot) scan(lo, hi []byte, reverse bool, parts []int32, look func(er
 				return
 			}
 			after := p.after()
-			if after != nil && after.limit >= aheadPage {
+			if after != nil && p.limit >= aheadPage {
 				s.readAhead(after)
 			}
 			for _, e := range p.entries {
