@@ -90,7 +90,11 @@ func lookupCustomer(r *request) action {
 	text, present := r.query.phone("phone")
 	number := phone(r.query.input, r.cfg, text, present, "phone")
 	externalID, _ := r.query.text("externalId", maxExternalID)
-	if address == "" && number == "" && externalID == "" && r.query.err == nil {
+	code, present := r.query.text("code", anyLength)
+	if present && !isMemberCode(code) {
+		r.query.fail(newError(codeMemberCodeInvalid).on("code"))
+	}
+	if address == "" && number == "" && externalID == "" && code == "" && r.query.err == nil {
 		r.query.fail(newError(codeEmailOrPhoneRequired))
 	}
 	return func(t *txn) (any, error) {
@@ -101,8 +105,10 @@ func lookupCustomer(r *request) action {
 			c, err = t.customers.identify(kindEmail, address)
 		case number != "":
 			c, err = t.customers.identify(kindPhone, number)
-		default:
+		case externalID != "":
 			c, err = t.customers.identifyExternal(externalID)
+		default:
+			c, err = t.customers.byMemberCode(code)
 		}
 		if err != nil || c == nil {
 			return nil, err

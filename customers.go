@@ -2,16 +2,20 @@ package main
 
 import (
 	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
 	"iter"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"sello/internal/fold"
+	"sello/internal/membercode"
 )
 
 // Customers: an e-mail, a phone or an externalId leads to one customer of an organization. Enrolment
-// makes a customer, or finds the one with the e-mail or phone and fills in what is missing.
+// makes a customer, or finds the one with the e-mail or phone and fills in what is missing. At the
+// end, the codes that stand for customers.
 
 // A customer is a person's membership of one organization. It holds only what
 // this organization was told.
@@ -575,4 +579,50 @@ func (cu *customersTxn) ids(first, last uint64, reverse bool) iter.Seq2[id, erro
 			}
 		}
 	}
+}
+
+// Codes that people read out and that cards show (contract §25). A customer's code is made of
+// the customer's number in the organization's list, with a secret of the organization that never
+// changes (engine.go). So there is no table of codes, and one that was printed is good for ever.
+
+// A member code stands for the customer who shows it.
+const memberLetter = 'M'
+
+func isMemberCode(text string) bool { return membercode.IsCode(memberLetter, membercode.Plain(text)) }
+
+// memberCodes are the codes of an organization's customers.
+func (c *config) memberCodes() membercode.Kind {
+	mac := hmac.New(sha256.New, c.codeSecret)
+	mac.Write([]byte("member code")) // other kinds of codes have secrets of their own
+	return membercode.Kind{Letter: memberLetter, Secret: mac.Sum(nil)}
+}
+
+// memberCode is a customer's code; nil once erased.
+func (cu *customersTxn) memberCode(c *customer) *string {
+	if c.Status == statusErased || cu.t.cfg.codeSecret == nil {
+		return nil
+	}
+	return new(membercode.Written(cu.t.cfg.memberCodes().Code(c.Number)))
+}
+
+// byMemberCode finds the customer that a text is the code of: of a merged one the survivor; nil
+// if there is none, or they were erased.
+func (cu *customersTxn) byMemberCode(text string) (*customer, error) {
+	if !isMemberCode(text) || cu.t.cfg.codeSecret == nil {
+		return nil, nil
+	}
+	number, _ := cu.t.cfg.memberCodes().Number(membercode.Plain(text))
+	n, err := cu.t.count()
+	if err != nil || number == 0 || number > n.Customers {
+		return nil, err
+	}
+	cust, err := cu.idAt(number)
+	if err != nil {
+		return nil, err
+	}
+	c, err := cu.t.merges.owner(cust)
+	if err != nil || c.Status == statusErased {
+		return nil, err
+	}
+	return c, nil
 }

@@ -106,10 +106,10 @@ func TestDoctor(t *testing.T) {
 		ok      bool
 		text    string
 	}{
-		{"a file that is fine", nil, "", "file", true, "/sello.db: esquema 13, 1 organización; sello verify lo comprueba entero"},
+		{"a file that is fine", nil, "", "file", true, "/sello.db: esquema 14, 1 organización; sello verify lo comprueba entero"},
 		{"no file", nil, "-db DIR/none/sello.db", "file", false, "none/sello.db: no existe: sello apply hace uno; si ya hay, dilo con -db"},
 		{"no data file", func(s *till) { os.Mkdir(s.dir+"/x", 0o700); s.file("x/sello.db", strings.Repeat("x", 9000)) }, "-db DIR/x/sello.db", "file", false, "/x/sello.db: no es un archivo de sello"},
-		{"a file of a later schema", raiseSchema, "", "file", false, "sello.db: el archivo es del esquema 14"},
+		{"a file of a later schema", raiseSchema, "", "file", false, "sello.db: el archivo es del esquema 15"},
 		{"the clock", nil, "", "clock", true, "fiable, "},
 		{"no backups", nil, "-backup-every 0 -backup-dir=", "backups", false, "no hay copias programadas: sello serve las hace con -backup-every y -backup-dir"},
 		{"a backup that is recent", nil, "", "backups", true, "/backups: la última es de 20"},

@@ -123,7 +123,7 @@ func operatorsChoice(t *txn, old, next *config) error {
 // from it. The transaction itself goes on with the old one.
 func replaceConfig(t *txn, old, next *config, changes []change) (err error) {
 	if old.Number == 0 {
-		if next.Number, err = addOrganization(t, next.Organization.Slug); err != nil {
+		if next.Number, err = addOrganization(t, next.Organization.Slug, t.mint); err != nil {
 			return err
 		}
 	}
@@ -174,8 +174,9 @@ func configBefore(tx Tx, doc *document) (*config, error) {
 	return parseConfig(value)
 }
 
-// addOrganization stores the slug of a new organization and returns its number.
-func addOrganization(tx Tx, slug string) (uint32, error) {
+// addOrganization stores what a new organization has before its configuration: its slug, and the
+// secret of its codes. It returns its number.
+func addOrganization(tx Tx, slug string, m *mint) (uint32, error) {
 	count, err := organizationCount(tx)
 	if err != nil {
 		return 0, err
@@ -183,7 +184,11 @@ func addOrganization(tx Tx, slug string) (uint32, error) {
 	if err := putUint(tx, newKey('o').byte('n'), count+1); err != nil {
 		return 0, err
 	}
-	return uint32(count + 1), putUint(tx, newKey('o').byte('s').text(slug), count+1)
+	if err := putUint(tx, newKey('o').byte('s').text(slug), count+1); err != nil {
+		return 0, err
+	}
+	org := uint32(count + 1)
+	return org, tx.Put(codeSecretKey(org), newCodeSecret(org, m))
 }
 
 type documentError struct{ problems []problem }

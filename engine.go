@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/flate"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -253,10 +254,38 @@ func (e *engine) config(v version, tx Tx, org uint32) (*config, error) {
 		if err != nil {
 			return nil, atKey(k, err)
 		}
+		if cfg.codeSecret, err = codeSecret(tx, org); err != nil {
+			return nil, err
+		}
 		n, err := organizationCount(tx)
 		cfg.alone = n == 1
 		return cfg, err
 	})
+}
+
+// Codes of an organization's customers (customers.go) are made with its secret:
+//
+//	o 'k' org → secret (32)
+//
+// It is made with the organization, or by the migration to schema 14, stays for ever and is never
+// shown.
+
+func codeSecretKey(org uint32) key { return newKey('o').byte('k').u32(org) }
+
+// newCodeSecret makes the secret of an organization.
+func newCodeSecret(org uint32, m *mint) []byte {
+	secret := m.secret("codes", uint64(org))
+	return secret[:]
+}
+
+// codeSecret returns the secret of an organization; nil if it was lost: then nobody has a code, and
+// verify tells.
+func codeSecret(tx Tx, org uint32) ([]byte, error) {
+	secret, ok, err := tx.Get(codeSecretKey(org))
+	if err != nil || !ok || len(secret) != sha256.Size {
+		return nil, err
+	}
+	return bytes.Clone(secret), nil
 }
 
 // manyHeld is how many tallies eachRow holds back before it writes them.

@@ -32,9 +32,10 @@ type config struct {
 	NextProgram uint32 `json:"nextProgram"`       // the number that the next new program gets
 	Recount     bool   `json:"recount,omitempty"` // customers are being recounted (sweep_recount.go)
 
-	zone  *time.Location
-	all   []*program // the programs with join: All
-	alone bool       // there is no other organization
+	zone       *time.Location
+	all        []*program // the programs with join: All
+	codeSecret []byte     // of member codes; nil if it was lost (engine.go)
+	alone      bool       // there is no other organization
 }
 
 type organization struct {

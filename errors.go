@@ -34,6 +34,7 @@ var (
 	codeRateLimitMonth           = newCode("rate_limit_month", http.StatusTooManyRequests, "Límite de solicitudes excedido")
 	codeRateLimitSource          = newCode("rate_limit_source", http.StatusTooManyRequests, "Límite de solicitudes excedido")
 	codeEmailOrPhoneRequired     = newCode("email_or_phone_required", http.StatusBadRequest, "Se requiere email o número de teléfono")
+	codeMemberCodeInvalid        = newCode("member_code_invalid", http.StatusBadRequest, "code no es un código de cliente")
 	codePhoneInvalid             = newCode("phone_invalid", http.StatusBadRequest, "El número de teléfono no es válido")
 	codeEmailInvalid             = newCode("email_invalid", http.StatusBadRequest, "El email no tiene un formato válido")
 	codeInsufficientBalance      = newCode("insufficient_balance", http.StatusBadRequest, "Saldo insuficiente")

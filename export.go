@@ -53,7 +53,7 @@ var exportColumns = map[string][]string{
 // fullColumns are the columns that a full export adds. Of these only enrolled, customerId and labels
 // are imported.
 var fullColumns = map[string][]string{
-	importCustomers: {"id", "tier", "balance", "pending", "expiring", "enrolled", "status"},
+	importCustomers: {"id", "memberCode", "tier", "balance", "pending", "expiring", "enrolled", "status"},
 	importSales:     {"id", "customerId", "points", "source", "registeredAt", "createdBy", "pointsPaid", "amountPaid", "amountDue", "labels"},
 	exportMovements: {"rule", "createdBy", "reference"},
 }
@@ -164,7 +164,7 @@ func customerRows(t *txn, c *customer, full bool) ([][]string, error) {
 	}
 	current, _ := a.tier()
 	return [][]string{append(row,
-		c.ID.String(), current.name(), a.Balance.String(), a.Pending.String(), strings.Join(sums, "; "), c.CreatedAt.String(), c.Status)}, nil
+		c.ID.String(), textOr(t.customers.memberCode(c), ""), current.name(), a.Balance.String(), a.Pending.String(), strings.Join(sums, "; "), c.CreatedAt.String(), c.Status)}, nil
 }
 
 // exportSaleRows returns a row for each item of a sale, or one row if it has no items.

@@ -208,7 +208,7 @@ func TestCommandLine(t *testing.T) {
 		{"help", 0, "key revoke ID", "", "help is what was asked for"},
 		{"serve -h", 0, "-trusted-proxies lista", "", "each command has its own"},
 		{"help verify", 0, "Uso: sello verify", "", "and this is the other way to ask"},
-		{"--version", 0, "esquema 13", "", "as other programs have it"},
+		{"--version", 0, "esquema 14", "", "as other programs have it"},
 		{"key", 2, "", "sello key create, sello key list, sello key change, sello key rotate, sello key revoke", "the first of two words"},
 		{"key -h", 0, "key revoke ID", "", "what there is of it"},
 		{"import --help", 0, "import sales ARCHIVO.csv", "", ""},
@@ -229,8 +229,8 @@ func TestCommandLine(t *testing.T) {
 		{"serve -trusted-proxies nadie", 2, "", `no válido: "nadie"`, "no such address"},
 		{"verify de más", 2, "", "no lleva argumentos", "an argument too many"},
 		{"apply", 2, "", "uso: sello apply", "an argument missing"},
-		{"version", 0, "esquema 13", "", ""},
-		{"version -json", 0, `"schema": 13`, "", "every command can print JSON"},
+		{"version", 0, "esquema 14", "", ""},
+		{"version -json", 0, `"schema": 14`, "", "every command can print JSON"},
 		{"verify", 1, "", "no existe", "only some commands make a file"},
 		{"apply " + document + "x", 1, "", document + "x: no existe", "no such document"},
 		{"apply -dry-run " + document, 0, "(no se aplicó nada)", "", "what it would make"},
@@ -842,9 +842,9 @@ func TestVersion(t *testing.T) {
 	released.Main.Version = "v1.2.0"
 	changed := &debug.BuildInfo{GoVersion: "go1.26.4", Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "67a94df0"}, {Key: "vcs.modified", Value: "true"}}}
 	for want, info := range map[string]*debug.BuildInfo{
-		"sello v1.2.0, commit 67a94df0, go1.26.4 " + platform + ", esquema 13":              released,
-		"sello (devel), commit 67a94df0 con cambios, go1.26.4 " + platform + ", esquema 13": changed,
-		"sello (devel), " + runtime.Version() + " " + platform + ", esquema 13":             new(debug.BuildInfo),
+		"sello v1.2.0, commit 67a94df0, go1.26.4 " + platform + ", esquema 14":              released,
+		"sello (devel), commit 67a94df0 con cambios, go1.26.4 " + platform + ", esquema 14": changed,
+		"sello (devel), " + runtime.Version() + " " + platform + ", esquema 14":             new(debug.BuildInfo),
 	} {
 		if got := newBuildInfo(info).String(); got != want {
 			t.Errorf("%q, want %q", got, want)

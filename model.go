@@ -31,6 +31,7 @@ const (
 	tableOrganizations
 	tableConfigurations
 	tableSlugs
+	tableCodeSecrets
 	tableAPIKeys
 	tableKeyList
 	tableUsage
@@ -140,6 +141,7 @@ var tables = [manyTables]struct {
 	tableOrganizations:         {"o 'n'", "number of organizations", "número de organizaciones", primary | setting},
 	tableConfigurations:        {"o 'c' org", "configuration", "configuraciones", primary | setting}, // JSON
 	tableSlugs:                 {"o 's' slug", "organization by slug", "slugs", setting | shared | byEntry},
+	tableCodeSecrets:           {"o 'k' org", "secret of codes", "secretos de códigos", primary | setting},      // of customers' codes (engine.go)
 	tableAPIKeys:               {"a hash(32)", "API key", "API keys", primary | setting | shared | byCount},     // JSON, by the SHA-256 of the key
 	tableKeyList:               {"k org keyID", "API key by id", "lista de API keys", scanned | byCount},        // its hash
 	tableUsage:                 {"u keyID", "usage of a key", "uso de API keys", primary},                       // day, month, last used

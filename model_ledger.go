@@ -80,7 +80,7 @@ func partAt(k []byte) (part int32, n int) {
 		h := fnv.New32a()
 		h.Write(k[:end])
 		return -1 - int32(h.Sum32()%contactGroups), end + 1
-	case bytes.HasPrefix(k, configurationPrefix):
+	case bytes.HasPrefix(k, configurationPrefix), bytes.HasPrefix(k, codeSecretPrefix):
 		at = len(configurationPrefix)
 	case k[0] == configurationPrefix[0]:
 		return commonPart, len(configurationPrefix)
@@ -93,9 +93,12 @@ func partAt(k []byte) (part int32, n int) {
 	return int32(uint32In(k[at:])), at + 4
 }
 
-// configurationPrefix is what keys of configurations begin with. Others of their letter have no
+// What keys of configurations and of secrets of codes begin with. Others of their letter have no
 // organization.
-var configurationPrefix = tableConfigurations.fixed()
+var (
+	configurationPrefix = tableConfigurations.fixed()
+	codeSecretPrefix    = tableCodeSecrets.fixed()
+)
 
 // A ledgerHash is the hash of a movement, or the digest of a ledger.
 //

@@ -390,7 +390,7 @@ func TestIdleOfSchema12(t *testing.T) {
 		t.Fatal("the account still counts it")
 	}
 	s.shop.ok(s.shop.engine.store.Update(t.Context(), func(tx Tx) error {
-		_, err := moreActivity(tx, s.shop.org, nil)
+		_, err := moreActivity(tx, nil, s.shop.org, nil)
 		return err
 	}))
 	s.shop = newShopOn(t, s.shop.engine.store.Store, s.shop.clock.String()) // which has read nothing before

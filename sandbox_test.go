@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"sello/internal/disk"
 )
 
 // TestAddDuration: durations of ISO 8601 are read strictly, and counted by the calendar.
@@ -321,6 +324,37 @@ func TestSandboxStarts(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "entre 1970 y 9990") {
 			t.Errorf("%s: %v", year, err)
 		}
+	}
+}
+
+// TestSandboxMigrated: a sandbox of before codes has them once it is migrated, and the same ones after
+// a reset.
+func TestSandboxMigrated(t *testing.T) {
+	t.Parallel()
+	s := newTill(t)
+	db := filepath.Join(s.dir, "box.db")
+	s.sandbox(" -db " + db).stop()
+	store, err := openBolt(db, disk.Options{Dense: denseTables})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = store.Update(t.Context(), func(tx Tx) error {
+		secret := codeSecretKey(1)
+		return errors.Join(tx.Delete(secret), tx.Delete(append(tableSandbox.fixed(), secret...)), putUint(tx, newKey('v'), 13))
+	})
+	if err = errors.Join(err, store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	box := s.sandbox(" -db " + db)
+	codes := map[string]bool{}
+	for range 2 {
+		var ana struct{ MemberCode string }
+		box.ask(201, "POST", "/customers", `{"email":"ana@example.com"}`, &ana)
+		codes[ana.MemberCode] = true
+		box.ask(200, "POST", "/test/reset", "{}", nil)
+	}
+	if len(codes) != 1 || codes[""] {
+		t.Errorf("the first customer's codes are %v", codes)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 //	    versions of the configuration
 //	13  accounts whose points lapse without activity: every debit of category Redemption is one, and
 //	    when a period ended
+//	14  secrets of codes
 //
 // A change of a key, a record or a size comes with the next version:
 //
@@ -31,26 +32,26 @@ import (
 //   - go test -run 'TestSchemaFiles|TestLayout' -update . then adds files of the new version
 //     to testdata/files, and writes testdata/layout.txt anew. The tests compare it with what
 //     is written, and migrate the files of the versions before, which stay.
-const schemaVersion = 13
+const schemaVersion = 14
 
 const firstReleased = 11
 
 // A migration brings a part of the store from the version before to the next: part 0 is what
 // belongs to no organization, such as users; part n is organization n. In one transaction,
 // which may run more than once, it does a bounded piece, from a key on (nil: the beginning),
-// and returns the key from which it is to go on, nil after the last piece. It works on keys
-// and values as the version before had them: the decoders of model.go are today's. What it
-// cannot read it returns as an error.
-type migration func(tx Tx, part uint32, from key) (next key, err error)
+// with m for what is random. It returns the key from which it is to go on, nil after the last
+// piece. It works on keys and values as the version before had them: the decoders of model.go
+// are today's. What it cannot read it returns as an error.
+type migration func(tx Tx, m *mint, part uint32, from key) (next key, err error)
 
 // theMigrations lists the migrations from each released version to the next, the last one
 // to schemaVersion. So there are as many as versions before this one that can be opened.
-func theMigrations() []migration { return []migration{firstVersions, moreActivity} }
+func theMigrations() []migration { return []migration{firstVersions, moreActivity, codeSecrets} }
 
 // firstVersions is the migration to version 12, which adds optional fields and tables. Records of
 // version 11 stay as they are, except the configuration: it becomes the first version of its own.
 // Where tiers can fall all customers are recounted.
-func firstVersions(tx Tx, part uint32, _ key) (key, error) {
+func firstVersions(tx Tx, _ *mint, part uint32, _ key) (key, error) {
 	k, raw, err := storedConfig(tx, part)
 	if err == nil && raw != nil {
 		raw, err = recountIf(tx, part, raw, `"window":"Rolling"`) // accounts note when their tiers fall
@@ -68,7 +69,7 @@ func firstVersions(tx Tx, part uint32, _ key) (key, error) {
 
 // moreActivity is the migration to version 13. Where points lapse without activity all customers
 // are recounted, so that each debit of category Redemption is one. The rest are optional fields.
-func moreActivity(tx Tx, part uint32, _ key) (key, error) {
+func moreActivity(tx Tx, _ *mint, part uint32, _ key) (key, error) {
 	k, raw, err := storedConfig(tx, part)
 	if err != nil || raw == nil {
 		return nil, err
@@ -77,6 +78,21 @@ func moreActivity(tx Tx, part uint32, _ key) (key, error) {
 		return nil, err
 	}
 	return nil, tx.Put(k, raw)
+}
+
+// codeSecrets is the migration to version 14: each organization gets a secret of its codes, also in
+// what a sandbox keeps for its resets.
+func codeSecrets(tx Tx, m *mint, part uint32, _ key) (key, error) {
+	if part == 0 {
+		return nil, nil
+	}
+	secret := newCodeSecret(part, m)
+	if mark, err := readMark(tx); err != nil || mark != nil {
+		if err := cmp.Or(err, tx.Put(append(tableSandbox.fixed(), codeSecretKey(part)...), secret)); err != nil {
+			return nil, err
+		}
+	}
+	return nil, tx.Put(codeSecretKey(part), secret)
 }
 
 // storedConfig returns the configuration of an organization, as it is stored; nil in part 0, and
@@ -244,7 +260,9 @@ func (e *engine) migrate(ctx context.Context, keep func(from uint64) (string, er
 		}
 	}
 	for s.from != 0 || s.version != schemaVersion {
-		if s, err = updateStore(ctx, e.store, e.migrateNext); err != nil {
+		m := newMint(0, e.seed())
+		next := func(tx Tx) (schemaState, error) { return e.migrateNext(tx, m) }
+		if s, err = updateStore(ctx, e.store, next); err != nil {
 			return nil, err
 		}
 	}
@@ -253,7 +271,7 @@ func (e *engine) migrate(ctx context.Context, keep func(from uint64) (string, er
 
 // migrateNext does the next piece of a migration, and ends it after the last part. Another
 // process may be doing the same.
-func (e *engine) migrateNext(tx Tx) (schemaState, error) {
+func (e *engine) migrateNext(tx Tx, m *mint) (schemaState, error) {
 	s, err := readSchema(tx)
 	if err != nil {
 		return s, err
@@ -272,7 +290,7 @@ func (e *engine) migrateNext(tx Tx) (schemaState, error) {
 		s = schemaState{version: s.version}
 		return s, s.put(tx)
 	}
-	if s.at, err = e.migrations[s.from-e.oldest()](tx, s.part, s.at); err != nil {
+	if s.at, err = e.migrations[s.from-e.oldest()](tx, m, s.part, s.at); err != nil {
 		return s, err
 	}
 	if s.at == nil {

@@ -113,14 +113,15 @@ func filesBeside(t *testing.T, path string) map[string]string {
 	return files
 }
 
-// heldEngine opens a file and returns its engine, whose clock stands at fileMoment.
+// heldEngine opens a file and returns its engine, whose clock stands at fileMoment, and for which
+// nothing is random: it migrates each time alike.
 func heldEngine(t *testing.T, path string) (*engine, *boltStore) {
 	t.Helper()
 	s, err := openBolt(path, disk.Options{MustExist: true, Dense: denseTables})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newEngine(s, func() time.Time { return fileMoment }, cryptoSeed), s
+	return newEngine(s, func() time.Time { return fileMoment }, func() seed { return seed{} }), s
 }
 
 // balances returns what balances.txt has, a line for each customer.
@@ -319,7 +320,7 @@ func TestSchemaRefused(t *testing.T) {
 
 // cutsOff is the migration that cuts off a letter, three records in each transaction.
 func cutsOff(letter byte) migration {
-	return func(tx Tx, part uint32, from key) (next key, err error) {
+	return func(tx Tx, _ *mint, part uint32, from key) (next key, err error) {
 		all, err := migratedIn(tx, part, from)
 		if err != nil {
 			return nil, err
@@ -579,8 +580,8 @@ func TestSchemaUnreadable(t *testing.T) {
 	e, s := olderEngine(t, path)
 	defer s.Close()
 	whole := e.migrations[1]
-	e.migrations[1] = func(tx Tx, part uint32, from key) (key, error) {
-		next, err := whole(tx, part, from)
+	e.migrations[1] = func(tx Tx, m *mint, part uint32, from key) (key, error) {
+		next, err := whole(tx, m, part, from)
 		if err == nil && part == 2 {
 			err = unreadable(orgKey('c', part))
 		}

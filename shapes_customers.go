@@ -87,6 +87,7 @@ type customerDetail struct {
 	Email             *string           `json:"email"`
 	PhoneNumber       *string           `json:"phoneNumber"`
 	ExternalID        *string           `json:"externalId"`
+	MemberCode        *string           `json:"memberCode"`
 	BirthDate         *string           `json:"birthDate"`
 	Attributes        attributesShape   `json:"attributes"`
 	Marketing         *bool             `json:"marketing"`
@@ -187,7 +188,7 @@ func newCustomerDetail(t *txn, c *customer) (customerDetail, error) {
 	_, next := a.tier()
 	d := customerDetail{
 		ID: c.ID, Name: c.name(), FirstName: orNull(c.FirstName), LastName: orNull(c.LastName),
-		Email: orNull(c.Email), PhoneNumber: orNull(c.Phone), ExternalID: orNull(c.ExternalID), BirthDate: orNull(c.BirthDate.String()),
+		Email: orNull(c.Email), PhoneNumber: orNull(c.Phone), ExternalID: orNull(c.ExternalID), MemberCode: t.customers.memberCode(c), BirthDate: orNull(c.BirthDate.String()),
 		Attributes: attributesShape{c.Attributes}, Marketing: c.Marketing.Answer.orNull(), MarketingAt: c.Marketing.At, Status: c.Status, MergedInto: idOrNull(c.MergedInto),
 		LoyaltyProgramID: p.ID, TierName: own.TierName, NextTierName: next.nameOrNull(), TierProgress: own.TierProgress, CurrencyID: p.currencyID(),
 		Balance: a.Balance, PendingBalance: a.Pending, LifetimePoints: a.Lifetime, ExpiringPoints: expiring,
@@ -204,28 +205,35 @@ func newCustomerDetail(t *txn, c *customer) (customerDetail, error) {
 	for _, s := range in {
 		d.SegmentIDs = append(d.SegmentIDs, s.ID)
 	}
-	for _, other := range t.cfg.Programs {
-		if other == p {
+	others, err := newOtherPrograms(t, c)
+	d.Programs = append(d.Programs, others...)
+	return d, err
+}
+
+// newOtherPrograms are those that a customer is in, except its own.
+func newOtherPrograms(t *txn, c *customer) (list []customerProgram, err error) {
+	for _, p := range t.cfg.Programs {
+		if p.Number == c.Program {
 			continue
 		}
-		_, written, err := t.Get(t.points.accountKey(c, other))
+		_, written, err := t.Get(t.points.accountKey(c, p))
 		if err != nil {
-			return d, err
+			return nil, err
 		}
-		if !written && other.Join != joinAll {
+		if !written && p.Join != joinAll {
 			continue
 		}
-		a, err := t.points.account(c, other)
+		a, err := t.points.account(c, p)
 		if err != nil {
-			return d, err
+			return nil, err
 		}
 		v, err := newCustomerProgram(t, a)
 		if err != nil {
-			return d, err
+			return nil, err
 		}
-		d.Programs = append(d.Programs, v)
+		list = append(list, v)
 	}
-	return d, nil
+	return list, nil
 }
 
 type mergedShape struct {

@@ -167,7 +167,7 @@ func TestDatabaseTold(t *testing.T) {
 	}{
 		{errors.New("x"), "postgres://db/sello: x"},
 		{errors.New("postgres://db/sello: x"), "postgres://db/sello: x"},
-		{&schemaError{version: 9}, "postgres://db/sello: la base de datos es del esquema 9 y este sello usa el 13: detén sus servidores y conviértela con sello migrate"},
+		{&schemaError{version: 9}, "postgres://db/sello: la base de datos es del esquema 9 y este sello usa el 14: detén sus servidores y conviértela con sello migrate"},
 	} {
 		if got := c.ofFile(test.err).Error(); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)

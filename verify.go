@@ -256,7 +256,7 @@ func (r *verifyRun) sharedTables(all *findings) error {
 func (v *verifier) follows() error {
 	for _, check := range []func(*verifier) error{
 		(*verifier).ruleBudgets, (*verifier).rewards, (*verifier).statistics, (*verifier).sets, (*verifier).statuses,
-		(*verifier).birthdayTurn, (*verifier).handout, (*verifier).undoRequests, (*verifier).strayParts, (*verifier).apiKeys,
+		(*verifier).birthdayTurn, (*verifier).handout, (*verifier).undoRequests, (*verifier).strayParts, (*verifier).apiKeys, (*verifier).codeSecret,
 	} {
 		if err := check(v); err != nil {
 			return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 )
 
@@ -96,6 +97,9 @@ func (v *verifier) oneCustomer(c *customer) error {
 			return err
 		}
 	}
+	if err := v.memberCode(c, what); err != nil {
+		return err
+	}
 	if letter := statusLetter(c.Status); letter != 0 {
 		v.statusSet(letter).Add(c.Number)
 	}
@@ -116,6 +120,33 @@ func (v *verifier) oneCustomer(c *customer) error {
 		v.problem("%v: no dice con quién se fusionó", what)
 	}
 	return v.historyOf(c, what)
+}
+
+// manyCodes is how many customers' codes are checked.
+const manyCodes = 1000
+
+// memberCode checks that the code of a customer leads to it. What is damaged on
+// the way is told where its table is checked.
+func (v *verifier) memberCode(c *customer, what subject) error {
+	if c.Number > manyCodes || c.hidden() {
+		return nil
+	}
+	found, err := v.txn.customers.byMemberCode(textOr(v.txn.customers.memberCode(c), ""))
+	if _, lost := errors.AsType[*apiError](err); lost || isDamaged(err) {
+		return nil
+	}
+	if err == nil && v.txn.cfg.codeSecret != nil && (found == nil || found.ID != c.ID) {
+		v.problem("%v: su código no lleva a él", what)
+	}
+	return err
+}
+
+// codeSecret checks that there is the secret of codes.
+func (v *verifier) codeSecret() error {
+	if v.txn.cfg.codeSecret == nil {
+		v.problem("%v: falta el secreto de los códigos de sus clientes", subject{kind: v.txn.cfg.Organization.Slug})
+	}
+	return nil
 }
 
 func (v *verifier) historyOf(c *customer, what subject) error {

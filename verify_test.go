@@ -499,6 +499,8 @@ var told = map[string]string{
 	"S.Org":                  "the user may be in both",
 	"U0.Org":                 "told once",
 
+	"ok.value": "no record tells what a code was made with",
+
 	"H.value": "how its receiver took what it got is told nowhere else",
 
 	"t.Others.Rules one more":         "a rule that gave nothing changes no sum",

@@ -174,6 +174,8 @@ func (s *street) value(org, kind string) string {
 		kind = "cancelled"
 	case "member":
 		return "M-" + org
+	case "memberCode":
+		return s.memberCode(org)
 	}
 	if org == nowhere {
 		return s.unknown(kind)
@@ -183,6 +185,33 @@ func (s *street) value(org, kind string) string {
 		s.world.Fatalf("%s has no %s", org, kind)
 	}
 	return v
+}
+
+// memberCode returns the code of an organization's customer; of nowhere one that is nobody's.
+func (s *street) memberCode(org string) string {
+	if org == nowhere {
+		return "M-0000-0000"
+	}
+	code, err := viewStore(s.world.Context(), s.world.engine.store, func(tx Tx) (string, error) {
+		number, err := organizationNumber(tx, org)
+		if err != nil {
+			return "", err
+		}
+		t, err := s.world.engine.inTxn(tx, number, instantOf(s.world.clock), seed{})
+		if err != nil {
+			return "", err
+		}
+		cust, _ := toID(s.value(org, "customer"))
+		c, err := t.customers.get(cust)
+		if err != nil {
+			return "", err
+		}
+		return textOr(t.customers.memberCode(c), ""), nil
+	})
+	if err != nil {
+		s.world.Fatal(err)
+	}
+	return code
 }
 
 // unknown returns a well-formed id that nothing has, a different one for each kind.
@@ -1039,6 +1068,7 @@ var rows = []row{
 	{text: `GET /api/v1/customers/lookup?email={email}`, want: 200},
 	{text: `GET /api/v1/customers/lookup?phone={phone}`, want: 200},
 	{text: `GET /api/v1/customers/lookup?email={email}&phone={phone2}`, want: 200},
+	{text: `GET /api/v1/customers/lookup?code={memberCode}`, want: 200},
 	{text: `GET /api/v1/customers/{customer}`, want: 200},
 	{text: `GET /api/v1/customers/{inactive}`, want: 200},
 	{text: `POST /api/v1/customers

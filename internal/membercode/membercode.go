@@ -49,14 +49,28 @@ func (k Kind) Code(number uint64) string {
 	return string(code[:])
 }
 
-// Number returns the number of a code as Plain returns it. It returns false for what is no code
-// of this kind: each wrong symbol, and two unlike neighbours that were swapped, are noticed.
+// Number returns the number of a code as Plain returns it; false if it is no code.
 func (k Kind) Number(code string) (number uint64, ok bool) {
-	if len(code) != Len || code[0] != k.Letter {
+	permuted, ok := read(k.Letter, code)
+	if !ok {
+		return 0, false
+	}
+	return k.restore(permuted), true
+}
+
+// IsCode reports whether a text, as Plain returns it, is a code with the letter, whatever the
+// secret. Each wrong symbol, and two unlike neighbours that were swapped, are noticed.
+func IsCode(letter byte, code string) bool {
+	_, ok := read(letter, code)
+	return ok
+}
+
+// read returns the permuted number of a code.
+func read(letter byte, code string) (n uint64, ok bool) {
+	if len(code) != Len || code[0] != letter {
 		return 0, false
 	}
 	var values [symbols]byte
-	var n uint64
 	for i := range values {
 		at := strings.IndexByte(alphabet, code[1+i])
 		if at < 0 {
@@ -65,10 +79,7 @@ func (k Kind) Number(code string) (number uint64, ok bool) {
 		values[i] = byte(at)
 		n = n<<symbolBits | uint64(at)
 	}
-	if sum(values[:]) != 0 {
-		return 0, false
-	}
-	return k.restore(n >> symbolBits), true
+	return n >> symbolBits, sum(values[:]) == 0
 }
 
 // The permutation of numbers is a Feistel network of two unlike halves: by turns one of them is
