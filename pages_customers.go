@@ -109,6 +109,12 @@ func customersPage(v *panelRequest) (any, fillFunc) {
 		if err := v.member.mayAll("customers:read"); err != nil {
 			return err
 		}
+		if c, err := t.customers.byMemberCode(view.Search); err != nil {
+			return err
+		} else if c != nil {
+			v.leadsTo = "/panel/clientes/" + c.ID.String() + wayBack(strings.TrimPrefix(withQuery("", v.params("status")), "?")).Query()
+			return nil
+		}
 		found, err := resultOf[appendedList[customerItem]](t, all)
 		if err != nil {
 			return err

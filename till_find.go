@@ -13,8 +13,8 @@ import (
 // The till's one field, and what the till shows next: who stands there, what to offer, paying with
 // points, what the member did today.
 //
-// What is typed may be a voucher's code, a contact, the customer's number in another system, a
-// sale's ticket, or words. A code, a contact or a number that exists wins, then a ticket; else the
+// What is typed may be a voucher's code, a contact, the customer's number in another system or
+// member code, a sale's ticket, or words. A code, a contact or a number that exists wins, then a ticket; else the
 // words are searched. The text's form decides only what is said when nobody is found.
 
 // A tillView is the till before a customer is known.
@@ -81,7 +81,7 @@ func (c *typedContact) isWhole() bool {
 	return c.kind == "email" && c.email != "" || c.kind == "phone" && c.phone != ""
 }
 
-// find looks for the customer that was typed: by e-mail, phone or externalId, else by words. A
+// find looks for the customer that was typed: by e-mail, phone, externalId or member code, else by words. A
 // whole contact is never taken for somebody else's that merely contains it.
 func (view *tillView) find(v *panelRequest) fillFunc {
 	if !view.Asked {
@@ -122,16 +122,16 @@ func (view *tillView) find(v *panelRequest) fillFunc {
 
 const enrolPath = "/panel/caja/alta"
 
-// customerByExact finds the customer with a contact or an externalId; nil: there is none. Letters may
-// spell a phone, but more likely a number in another system.
+// customerByExact finds the customer with a contact, an externalId or a member code; nil: there is
+// none. Letters may spell a phone, but more likely stand in a number in another system or in a code.
 func customerByExact(t *txn, text string, typed *typedContact) (*customer, error) {
-	tries := []func() (*customer, error){
-		func() (*customer, error) { return t.customers.identify(kindEmail, typed.email) },
-		func() (*customer, error) { return t.customers.identify(kindPhone, typed.phone) },
-		func() (*customer, error) { return t.customers.identifyExternal(text) },
-	}
+	email := func() (*customer, error) { return t.customers.identify(kindEmail, typed.email) }
+	phone := func() (*customer, error) { return t.customers.identify(kindPhone, typed.phone) }
+	number := func() (*customer, error) { return t.customers.identifyExternal(text) }
+	code := func() (*customer, error) { return t.customers.byMemberCode(text) }
+	tries := []func() (*customer, error){email, phone, number, code}
 	if typed.kind == "" {
-		tries[1], tries[2] = tries[2], tries[1]
+		tries = []func() (*customer, error){email, number, code, phone}
 	}
 	for _, try := range tries {
 		if c, err := try(); err != nil || c != nil {

@@ -47,6 +47,22 @@
     event.returnValue = ''
   })
 
+  // Some scanners end with a tab in place of Enter: after a member code, whose sum is 0
+  // (internal/membercode), it sends the search.
+  const isCode = text => {
+    const plain = text.toUpperCase().replace(/[\s-]/g, '').replace(/O/g, '0').replace(/[IL]/g, '1')
+    const times = sum => sum << 1 ^ (sum & 16 && 37)
+    const values = Array.from(plain.slice(1), symbol => '0123456789ABCDEFGHJKMNPQRSTVWXYZ'.indexOf(symbol))
+    return plain[0] === 'M' && values.length === 8 && !values.includes(-1) && values.reduceRight((sum, value) => times(sum) ^ value, 0) === 0
+  }
+  addEventListener('keydown', event => {
+    const field = event.target
+    if (event.key !== 'Tab' || event.shiftKey || event.ctrlKey || event.altKey || event.metaKey || field.type !== 'search') return
+    if (!field.form.matches('[action="/panel/caja"], [action="/panel/clientes"]') || !isCode(field.value)) return
+    event.preventDefault()
+    field.form.requestSubmit()
+  })
+
   // data-copy: a button, hidden without scripts, that copies the field of that id and then
   // says data-done.
   all('[data-copy]').forEach(button => {

@@ -70,6 +70,34 @@ func TestTillByKeyboard(t *testing.T) {
 	}
 }
 
+// TestScannedCode: a member code leads to its customer, from a scanner that ends with Enter or
+// with a tab; a tab after anything else goes to the button.
+func TestScannedCode(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	maria := s.customer("María")
+	var detail struct{ MemberCode string }
+	s.api("GET", "/customers/"+maria, "", &detail)
+	scanned := strings.ReplaceAll(detail.MemberCode, "-", "")
+	p := s.as("manager")
+	for page, want := range map[string]string{"/panel/caja": "/panel/caja/" + maria, "/panel/clientes": "/panel/clientes/" + maria} {
+		for _, keys := range []string{scanned + "\r", scanned + "\t", strings.ToLower(detail.MemberCode) + "\t"} {
+			p.visit(page)
+			p.eval(`document.querySelector('input[type=search]').focus()`, nil)
+			p.load(func() { p.typed(keys) })
+			if got, _, _ := strings.Cut(p.address(), "?"); got != want {
+				t.Errorf("%q leads to %s, want %s", keys, got, want)
+			}
+		}
+	}
+	for _, name := range []string{"maria", "margarita", "magdalena", "maria jose", scanned[:8]} {
+		p.visit("/panel/caja").typed(name + "\t")
+		if p.focus() != "button Buscar" {
+			t.Errorf("after %s and a tab the focus is on %s", name, p.focus())
+		}
+	}
+}
+
 // documents counts the pages that the tab has asked for, without redirects.
 func (p *tab) documents() (n int) {
 	p.mu.Lock()
