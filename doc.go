@@ -118,7 +118,7 @@
 //	internal/localcall     calls of a server that has a file open, over a socket beside it
 //	internal/locale        how countries write numbers, how people type amounts, words of dates
 //	internal/logline       lines of a log that wait for others
-//	internal/membercode    codes that people read out, of numbers or by chance
+//	internal/membercode    codes of numbers, that people read out
 //	internal/memory        how much memory a process may use
 //	internal/metrics       counters, in the text format of Prometheus
 //	internal/nearest       which known name somebody meant
