@@ -608,10 +608,13 @@ func (cu *customersTxn) memberCode(c *customer) *string {
 // byMemberCode finds the customer that a text is the code of: of a merged one the survivor; nil
 // if there is none, or they were erased.
 func (cu *customersTxn) byMemberCode(text string) (*customer, error) {
-	if !isMemberCode(text) || cu.t.cfg.codeSecret == nil {
+	if cu.t.cfg.codeSecret == nil {
 		return nil, nil
 	}
-	number, _ := cu.t.cfg.memberCodes().Number(membercode.Plain(text))
+	number, ok := cu.t.cfg.memberCodes().Number(membercode.Plain(text))
+	if !ok {
+		return nil, nil
+	}
 	n, err := cu.t.count()
 	if err != nil || number == 0 || number > n.Customers {
 		return nil, err

@@ -77,7 +77,12 @@ func newWayBack(v *panelRequest) wayBack {
 	for _, name := range []string{"search", "status", "page"} {
 		kept = append(kept, pair{name, q.Get(name)})
 	}
-	return wayBack(strings.TrimPrefix(withQuery("", givenParams(kept)), "?"))
+	return wayBackTo(givenParams(kept))
+}
+
+// wayBackTo is the way to the list with some parameters.
+func wayBackTo(params []pair) wayBack {
+	return wayBack(strings.TrimPrefix(withQuery("", params), "?"))
 }
 
 // Query is the query of an address that keeps the way; "" without one.
@@ -103,7 +108,7 @@ type customerRow struct {
 
 func customersPage(v *panelRequest) (any, fillFunc) {
 	view := &customersView{Search: v.param("search"), Status: v.param("status")}
-	view.Way = wayBack(strings.TrimPrefix(withQuery("", v.params("search", "status", "page")), "?"))
+	view.Way = wayBackTo(v.params("search", "status", "page"))
 	all := v.ask(listCustomers, v.params("search", "status", "page", "limit")...)
 	return view, func(t *txn) error {
 		if err := v.member.mayAll("customers:read"); err != nil {
@@ -112,7 +117,7 @@ func customersPage(v *panelRequest) (any, fillFunc) {
 		if c, err := t.customers.byMemberCode(view.Search); err != nil {
 			return err
 		} else if c != nil {
-			v.leadsTo = "/panel/clientes/" + c.ID.String() + wayBack(strings.TrimPrefix(withQuery("", v.params("status")), "?")).Query()
+			v.leadsTo = "/panel/clientes/" + c.ID.String() + wayBackTo(v.params("status")).Query()
 			return nil
 		}
 		found, err := resultOf[appendedList[customerItem]](t, all)

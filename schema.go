@@ -87,10 +87,12 @@ func codeSecrets(tx Tx, m *mint, part uint32, _ key) (key, error) {
 		return nil, nil
 	}
 	secret := newCodeSecret(part, m)
-	if mark, err := readMark(tx); err != nil || mark != nil {
-		if err := cmp.Or(err, tx.Put(append(tableSandbox.fixed(), codeSecretKey(part)...), secret)); err != nil {
-			return nil, err
-		}
+	mark, err := readMark(tx)
+	if err == nil && mark != nil {
+		err = tx.Put(append(tableSandbox.fixed(), codeSecretKey(part)...), secret)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return nil, tx.Put(codeSecretKey(part), secret)
 }

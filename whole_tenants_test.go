@@ -192,16 +192,12 @@ func (s *street) memberCode(org string) string {
 	if org == nowhere {
 		return "M-0000-0000"
 	}
-	code, err := viewStore(s.world.Context(), s.world.engine.store, func(tx Tx) (string, error) {
-		number, err := organizationNumber(tx, org)
-		if err != nil {
-			return "", err
-		}
-		t, err := s.world.engine.inTxn(tx, number, instantOf(s.world.clock), seed{})
-		if err != nil {
-			return "", err
-		}
-		cust, _ := toID(s.value(org, "customer"))
+	number, err := viewStore(s.world.Context(), s.world.engine.store, func(tx Tx) (uint32, error) { return organizationNumber(tx, org) })
+	if err != nil {
+		s.world.Fatal(err)
+	}
+	cust, _ := toID(s.value(org, "customer"))
+	code, err := read(s.world.Context(), s.world.engine, number, instantOf(s.world.clock), func(t *txn) (string, error) {
 		c, err := t.customers.get(cust)
 		if err != nil {
 			return "", err
