@@ -148,7 +148,8 @@ func (o *overlay) keys(lo, hi []byte) []string {
 }
 
 // An absorber is a Tx that can take over all writes of an overlay on top of it at
-// once. The overlay is not used afterwards, unless it is cleared. absorb reports whether it took them.
+// once. The overlay is not used afterwards, unless it is cleared. absorb reports whether it took
+// them.
 type absorber interface{ absorb(p *overlay) bool }
 
 func (o *overlay) absorb(p *overlay) bool {

@@ -14,8 +14,9 @@ import (
 // points, what the member did today.
 //
 // What is typed may be a voucher's code, a contact, the customer's number in another system or
-// member code, a sale's ticket, or words. A code, a contact or a number that exists wins, then a ticket; else the
-// words are searched. The text's form decides only what is said when nobody is found.
+// member code, a sale's ticket, or words. A code, a contact or a number that exists wins, then a
+// ticket; else the words are searched. The text's form decides only what is said when nobody is
+// found.
 
 // A tillView is the till before a customer is known.
 type tillView struct {
@@ -81,8 +82,8 @@ func (c *typedContact) isWhole() bool {
 	return c.kind == "email" && c.email != "" || c.kind == "phone" && c.phone != ""
 }
 
-// find looks for the customer that was typed: by e-mail, phone, externalId or member code, else by words. A
-// whole contact is never taken for somebody else's that merely contains it.
+// find looks for the customer that was typed: by e-mail, phone, externalId or member code, else by
+// words. A whole contact is never taken for somebody else's that merely contains it.
 func (view *tillView) find(v *panelRequest) fillFunc {
 	if !view.Asked {
 		return func(*txn) error { return nil }

@@ -211,7 +211,7 @@ func (s *Snapshot) Scan(lo, hi []byte, reverse bool) iter.Seq2[Entry, error] {
 // if what was read is not to be used.
 func (s *Snapshot) scan(lo, hi []byte, reverse bool, parts []int32, look func(error) error) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		p := &page{lo: append([]byte{}, lo...), hi: bytes.Clone(hi), reverse: reverse, limit: firstPage} // a nil lo were null
+		p := &page{lo: append([]byte{}, lo...), hi: bytes.Clone(hi), reverse: reverse, limit: firstPage} // a nil lo would be sent as null
 		for p != nil {
 			if err := look(s.read(p, parts)); err != nil {
 				yield(Entry{}, err)
