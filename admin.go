@@ -42,6 +42,7 @@ type serverSettings struct {
 	Proxies     bool          `json:"proxies"`  // -trusted-proxies names some
 	Panel       string        `json:"panel"`    // its address, without a path; "": it is off
 	PanelOff    bool          `json:"panelOff"` // by -panel off
+	Cards       string        `json:"cards"`    // the address of customers' cards; "": there are none
 	BackupEvery time.Duration `json:"backupEvery"`
 	BackupDir   string        `json:"backupDir"`
 	BackupName  string        `json:"backupName"` // the beginning of the names of backups

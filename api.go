@@ -29,6 +29,8 @@ func (a *api) routes() []route {
 		{"PATCH /api/v1/customers/{customerId}", "customers:write", patchCustomer},
 		{"POST /api/v1/customers/{customerId}/merge", "customers:erase", mergeCustomers},
 		{"POST /api/v1/customers/{customerId}/erase", "customers:erase", eraseCustomer},
+		{"POST /api/v1/customers/{customerId}/card", "customers:write", issueCard},
+		{"POST /api/v1/customers/{customerId}/card/revoke", "customers:write", revokeCard},
 		{"GET /api/v1/customers/{customerId}/export", "customers:read", exportCustomer},
 		{"GET /api/v1/customers/{customerId}/statement", "points:read", getStatement},
 		{"GET /api/v1/points/customers/{customerId}/balance", "points:read", getBalance},

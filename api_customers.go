@@ -231,3 +231,37 @@ func eraseCustomer(r *request) action {
 		return reply{http.StatusOK, d}, err
 	}
 }
+
+// issueCard gives a customer a card. Only its answer has the card's address.
+func issueCard(r *request) action {
+	days := 0
+	if n, given := r.fields.number("expiresInDays"); given {
+		days = int(n / decimalOne)
+		if n%decimalOne != 0 || days < 1 || days > maxCardDays {
+			r.fields.invalid("expiresInDays", "debe ser un entero entre %d y %d", 1, maxCardDays)
+		}
+	}
+	return func(t *txn) (any, error) {
+		if r.cards == "" {
+			return nil, newError(codeCardsDisabled)
+		}
+		c, d, token, err := t.cards.issue(r.pathID("customerId"), days)
+		if err != nil {
+			return nil, err
+		}
+		shape := newCardShape(t, c)
+		shape.URL, shape.CreatedAt, shape.ExpiresAt = new(r.cards+"/t/"+token), d.CreatedAt, d.Expires
+		return shape, nil
+	}
+}
+
+// revokeCard ends a customer's card, also where the server serves none.
+func revokeCard(r *request) action {
+	return func(t *txn) (any, error) {
+		c, err := t.cards.revoke(r.pathID("customerId"))
+		if err != nil {
+			return nil, err
+		}
+		return reply{http.StatusOK, newCardShape(t, c)}, nil
+	}
+}

@@ -79,6 +79,8 @@ const (
 	auditCustomerUpdated      = "customer.updated"
 	auditCustomerMerged       = "customer.merged"
 	auditCustomerErased       = "customer.erased"
+	auditCardIssued           = "customer.card_issued"
+	auditCardRevoked          = "customer.card_revoked"
 	auditRedemptionCancelled  = "redemption.cancelled"
 	auditTransactionAsked     = "transaction.asked"
 	auditTransactionDeclined  = "transaction.declined"
@@ -111,6 +113,7 @@ var auditActions = []string{
 	auditUserInvited, auditUserUninvited, auditUserJoined, auditUserChanged, auditUserRemoved, auditUserReset,
 	auditSessionStarted, auditSessionEnded, auditSessionRefused, auditSessionProved, auditSegmentGiven,
 	auditTransactionAsked, auditTransactionDeclined, auditRedemptionAsked, auditRedemptionDeclined,
+	auditCardIssued, auditCardRevoked,
 }
 
 // auditSources say where an entry came from, by its creator's type. What is done for the

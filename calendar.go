@@ -48,6 +48,16 @@ func (d day) start(zone *time.Location) instant {
 // end returns the last moment of the day in zone.
 func (d day) end(zone *time.Location) instant { return (d + 1).start(zone) - 1 }
 
+// endOfDays is the end of the day that comes some days after a moment. It is always later than the
+// moment, be that the last millisecond of a day.
+func endOfDays(at instant, days int, zone *time.Location) instant {
+	last := dayOf(at, zone) + day(days)
+	if last.end(zone) <= at {
+		last++
+	}
+	return last.end(zone)
+}
+
 // addMonths keeps the day of the month, or takes the month's last day where
 // the month is too short for it: 31 January and one month is the last day of
 // February.

@@ -107,6 +107,10 @@ type invocation struct {
 	unused       []string // variables that have no effect
 	panelAt      panelAddress
 	panelOn      bool
+	cards        string // what -cards says
+	cardsAt      panelAddress
+	cardsAddr    string // where the pages of customers are listened to; "": at addr
+	cardsBeside  bool   // they are beside the panel, at its address
 	hsts         bool
 	panelIdle    time.Duration
 	panelLongest time.Duration
@@ -440,4 +444,39 @@ func (c *invocation) panelServed(at net.Addr) (address panelAddress, link string
 		return address, address.origin()
 	}
 	return panelAddress{}, "http://" + at.String()
+}
+
+// The pages of customers are at the name that -cards says, on the API's address or on one of their
+// own, and in demo and sandbox beside the panel.
+
+func cardsFlags(c *invocation) {
+	c.set.StringVar(&c.cards, "cards", "", "`dirección` de las tarjetas de los clientes, como https://club.example.mx, con un nombre que no es el del panel; sin ella no hay")
+	c.set.StringVar(&c.cardsAddr, "cards-addr", "", "`dirección` en la que escuchan las tarjetas; sin ella, la de -addr, para lo que llega con el nombre de -cards")
+}
+
+func parseCardsAddress(text string) (panelAddress, error) {
+	return addressFlag{"-cards", "https://club.example.mx", "las tarjetas están siempre en /t/"}.parse(text)
+}
+
+// checkCards returns an error if the flags of the cards are wrong. The name of their address is
+// neither the panel's nor the API's: whatever has it is theirs.
+func (c *invocation) checkCards() (err error) {
+	if c.cards == "" {
+		if c.cardsAddr != "" {
+			err = &usageError{"-cards-addr va con -cards, que dice con qué dirección se abren"}
+		}
+		return err
+	}
+	if c.cardsAt, err = parseCardsAddress(c.cards); err != nil {
+		return err
+	}
+	c.cardsBeside = false
+	name := hostName(c.cardsAt.url.Host)
+	switch {
+	case c.panelAt.url != nil && hostName(c.panelAt.url.Host) == name:
+		return usageErrorf("-cards no puede tener el nombre del panel, %s: usa otro, como club.%[1]s", name)
+	case c.cardsAddr == "" && panelAddress{}.allows(c.cardsAt.url.Host):
+		return usageErrorf("-cards con el nombre de esta máquina, %s, va con -cards-addr: en -addr están la API y el panel", name)
+	}
+	return nil
 }

@@ -27,6 +27,7 @@ import (
 func demoFlags(c *invocation) {
 	serveFlags(c)
 	jsonFlag(c)
+	c.cardsBeside = true
 	c.db = "sello-demo.db"
 	c.set.Lookup("db").DefValue = c.db
 }

@@ -275,6 +275,10 @@
 //	rewards_sales.go       vouchers used in a sale, given back when it is returned
 //	rewards_undo.go        asking somebody in charge to undo a sale or a redemption
 //
+// # Cards: cards_*.go
+//
+//	cards.go               secret addresses that show a customer what the customer has
+//
 // # Time and versions: sweep_*.go, schema.go
 //
 //	sweep.go               the sweep writes down what has become due; the moment of the last
@@ -427,6 +431,13 @@
 //	pages_operator.go      the operator's pages
 //	pages.go               every page and form, and its place in the menu
 //
+// # The pages of customers: site_*.go
+//
+//	site_card.go           what a card shows
+//	site.go                the customers' host: its headers, its stylesheet, and the one page for
+//	                       all that opens nothing
+//	site_page.go           its pages: a card, the statement of a month
+//
 // # The command line: command_*.go
 //
 //	command.go             a command line and its flags
@@ -448,6 +459,7 @@
 // # Serving: serve_*.go, doctor.go
 //
 //	serve_metrics.go       figures for Prometheus
+//	serve_listeners.go     at which addresses a server listens, and for what
 //	serve.go               serving
 //	doctor.go              what is wrong with a server, and what to do
 //

@@ -40,7 +40,7 @@ son las de sello serve.`
 // Names of the checks in JSON, in the order of the report, and in Spanish.
 var doctorChecks = [][2]string{
 	{"file", "archivo"}, {"database", "base de datos"}, {"clock", "reloj"}, {"disk", "disco"}, {"backups", "copias"}, {"certificate", "certificado"},
-	{"panel", "panel"}, {"webhooks", "webhooks"}, {"server", "servidor"},
+	{"panel", "panel"}, {"cards", "tarjetas"}, {"webhooks", "webhooks"}, {"server", "servidor"},
 }
 
 // A checkup is the report. What could not be looked at is not in it.
@@ -75,6 +75,9 @@ func runDoctor(ctx context.Context, c *invocation) error {
 	if err := c.checkPanel(); err != nil {
 		return err
 	}
+	if err := c.checkCards(); err != nil {
+		return err
+	}
 	at, err := net.ResolveTCPAddr("tcp", c.addr)
 	if err != nil {
 		return cannotListen(c.addr, err)
@@ -97,6 +100,7 @@ func runDoctor(ctx context.Context, c *invocation) error {
 	}
 	d.certificate()
 	d.panel()
+	d.cards()
 	d.server(ctx)
 	report := d.report()
 	if err := c.print(report, report.show); err != nil || report.OK {
@@ -320,6 +324,17 @@ func (d *doctor) panel() {
 		d.note("panel", false, "%s: sin -tls-cert hay un proxy delante, que -trusted-proxies no nombra: todas las solicitudes parecen suyas", s.Panel)
 	default:
 		d.note("panel", true, "%s/panel", s.Panel)
+	}
+}
+
+// cards looks at the address of customers' cards, if the server has them.
+func (d *doctor) cards() {
+	switch at, err := parseCardsAddress(d.settings.Cards); {
+	case d.settings.Cards == "" || err != nil:
+	case at.isPlain():
+		d.note("cards", false, "%s: va sin cifrar, y quien esté en la misma red puede leer la dirección de una tarjeta; ponle https", d.settings.Cards)
+	default:
+		d.note("cards", true, "%s", d.settings.Cards)
 	}
 }
 

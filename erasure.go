@@ -57,6 +57,9 @@ func (ms *mergesTxn) eraseOne(c *customer) (*customer, error) {
 	if err := ms.t.customers.moveProfile(c, after); err != nil {
 		return nil, err
 	}
+	if _, err := ms.t.cards.end(c); err != nil {
+		return nil, err
+	}
 	for s, err := range ms.t.sales.chainFrom(c.Sales.last()) {
 		if err == nil && (s.Comment != "" || len(s.Labels) > 0) {
 			s.Comment, s.Labels = "", nil

@@ -46,6 +46,8 @@ const (
 	eventPointsHeld
 	eventPointsReleased
 	eventTierExpiring
+	eventCardIssued
+	eventCardRevoked
 	manyEventKinds
 )
 
@@ -75,6 +77,8 @@ var eventKinds = [manyEventKinds]struct {
 	eventPointsHeld:           {"points.held", 2},           // the hold's id, in two halves
 	eventPointsReleased:       {"points.released", 2},       // the same
 	eventTierExpiring:         {"tier.expiring", 3},         // numbers of the customer and the program, moment of the fall; two texts: from, to
+	eventCardIssued:           {"customer.card_issued", 2},  // number of the customer, sequence of the entry in the audit log
+	eventCardRevoked:          {"customer.card_revoked", 2}, // the same
 }
 
 var eventTypes = func() (list []string) {

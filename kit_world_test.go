@@ -303,6 +303,8 @@ func (w *world) administer(verb, rest string) bool {
 		w.start()
 	case "store":
 		w.store.fault = rest
+	case "cards":
+		w.api.cards = rest
 	default:
 		return w.manageKeys(verb, rest, args)
 	}
@@ -674,6 +676,8 @@ func (s *faultyStore) Update(ctx context.Context, fn func(Tx) error) error {
 //	mergeable N            refuse to merge customers with more than N records
 //	sweep                  run the sweep
 //	restart                start the server anew on the same store
+//	cards URL              serve cards at the address; without one, no longer
+//	cards URL              serve cards at an address; without one, no longer
 //	store FAULT            let the store fail from here on, as faultyStore says
 //
 // testdata/world/world.txt is run before each transcript; after it the whole

@@ -69,6 +69,9 @@ func (ms *mergesTxn) mergeFamily(c, gone *customer, family []*customer) (*custom
 	if err := ms.t.customers.moveProfile(c, after); err != nil {
 		return nil, left, err
 	}
+	if _, err := ms.t.cards.end(gone); err != nil {
+		return nil, left, err
+	}
 	for _, p := range ms.t.cfg.Programs {
 		if err := ms.mergeAccount(p, stub, after, family); err != nil {
 			return nil, left, err

@@ -104,6 +104,8 @@ const (
 	tableReferences
 	tableHandouts
 	tableUndoRequests
+	tableCards
+	tableCardOf
 	manyTables
 )
 
@@ -214,6 +216,8 @@ var tables = [manyTables]struct {
 	tableReferences:            {"X org hash(16) seq", "movement by reference", "movimientos por referencia", scanned | byContent},          // empty (points_references.go)
 	tableHandouts:              {"Q org", "points for a segment", "puntos para un segmento", primary},                                       // the last, and how far it has come (handouts.go)
 	tableUndoRequests:          {"G org 'u' id", "request to undo", "peticiones de deshacer", primary},                                      // a sale or a redemption, by its id (sales_undone.go)
+	tableCards:                 {"Y 'c' hash(32)", "card", "tarjetas", primary},                                                             // by the SHA-256 of its token (cards.go)
+	tableCardOf:                {"c org cust 11", "card of a customer", "tarjetas por cliente", 0},                                          // its hash
 }
 
 // keyWidths gives the width of each part of a key in bytes; 0 means text. Text ends
@@ -527,6 +531,7 @@ const (
 	partHold
 	partRedemptions
 	partRuleLife
+	partCard
 )
 
 // counters hold the last number given in each sequence of an organization, which is

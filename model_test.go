@@ -216,7 +216,7 @@ func TestLayout(t *testing.T) {
 
 func allRecords() []fielded {
 	return []fielded{
-		new(account), new(accountHead), new(attribute), new(auditChange), new(auditEntry), new(basis), new(birthdayTurn), new(chain), new(configVersion), new(consent), new(counters),
+		new(account), new(accountHead), new(attribute), new(auditChange), new(auditEntry), new(basis), new(birthdayTurn), new(card), new(chain), new(configVersion), new(consent), new(counters),
 		new(creator), new(customer), new(dayBasis), new(device), new(effect), new(event), new(eventRecord), new(expiring), new(gift), new(givenVoucher), new(handout), new(historicPoints), new(hold),
 		new(identity), new(idleness), new(invitation), new(item), new(label), new(line), new(link), new(lot), new(membership), new(movement), new(openHold), new(otherShare),
 		new(passwordHash), new(pendingRef), new(purse), new(redemption), new(replay), new(replaySlice), new(replaySlices), new(ruleBudget), new(ruleCount), new(ruleLife), new(ruleShare), new(ruleUse),

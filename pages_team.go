@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"sello/internal/qr"
 	"sello/internal/totp"
 )
 
@@ -556,7 +555,7 @@ func (f *pageData) Optional(c control) control {
 }
 
 // QR is a link that opens an app for codes, as a QR code; "" if it is too long, as with an e-mail of 140 bytes.
-func (f *pageData) QR(link string) template.HTML { return qrPicture(link, f.T("factor.qr")) }
+func (f *pageData) QR(link string) template.HTML { return qrPicture(link, f.T("factor.qr"), panelQR) }
 
 // browsers are what a User-Agent says, the more particular first.
 var browsers = [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"SamsungBrowser/", "Samsung Internet"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}}
@@ -578,14 +577,4 @@ func (f *pageData) Browser(agent string) string {
 
 func (f *pageData) Languages() []choiceItem {
 	return []choiceItem{{"", f.T("account.language.shop")}, {"es", "Español"}, {"en", "English"}}
-}
-
-// qrPicture returns a QR code; "" if the text is too long for one. It fits into a card on a
-// screen 320 pixels wide.
-func qrPicture(text, label string) template.HTML {
-	code, ok := qr.Encode([]byte(text))
-	if !ok {
-		return ""
-	}
-	return template.HTML(code.SVG(label, 250))
 }

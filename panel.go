@@ -35,7 +35,7 @@ func newPanel(a *api, address panelAddress, limits sessionLimits, m panelMap) *p
 	for _, each := range m.pages {
 		p.pages[each.path] = &each
 		p.mux.HandleFunc("GET "+each.path, func(w http.ResponseWriter, r *http.Request) {
-			v := w.(*exchange).panelRequest.(*panelRequest)
+			v := w.(*exchange).asPage.(*panelRequest)
 			v.route, v.need, v.page, v.r = each.path, each.need, &each, r
 			v.answer(v.open)
 		})
@@ -43,27 +43,27 @@ func newPanel(a *api, address panelAddress, limits sessionLimits, m panelMap) *p
 	for _, each := range m.forms {
 		p.forms[each.path] = &each
 		p.mux.HandleFunc("POST "+each.path, func(w http.ResponseWriter, r *http.Request) {
-			v := w.(*exchange).panelRequest.(*panelRequest)
+			v := w.(*exchange).asPage.(*panelRequest)
 			v.route, v.need, v.page, v.r = each.path, each.need, p.pages[each.from], r
 			v.answer(func() error { return v.submit(&each) })
 		})
 	}
 	p.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
-		w.(*exchange).panelRequest.(*panelRequest).redirect("/panel")
+		w.(*exchange).asPage.(*panelRequest).redirect("/panel")
 	})
 	p.mux.HandleFunc("/panel/", noPage)
 	return p
 }
 
 func noPage(w http.ResponseWriter, r *http.Request) {
-	v := w.(*exchange).panelRequest.(*panelRequest)
+	v := w.(*exchange).asPage.(*panelRequest)
 	v.need, v.r = everyone, r
 	v.answer(func() error { return newError(codeRouteNotFound) })
 }
 
 func (p *panel) serve(x *exchange, r *http.Request) {
 	v := &panelRequest{exchange: x, panel: p, r: r, lang: p.texts.In(texts.Accepted(r.Header.Get("Accept-Language"))), status: http.StatusOK}
-	x.panelRequest = v
+	x.asPage = v
 	setPanelHeaders(x.Header(), p.address.isPlain())
 	if !p.address.allows(r.Host) {
 		x.fail(newError(codeWrongHost))
@@ -293,7 +293,7 @@ func (v *panelRequest) sendKept(kept *keptForm) error {
 	body := strings.Join(fields, "&")
 	r := v.r.Clone(v.r.Context())
 	r.URL, r.RequestURI, r.Body, r.ContentLength = to, kept.Path, io.NopCloser(strings.NewReader(body)), int64(len(body))
-	v.exchange.panelRequest = &panelRequest{exchange: v.exchange, panel: v.panel, r: r, lang: v.lang, status: http.StatusOK, carried: true}
+	v.exchange.asPage = &panelRequest{exchange: v.exchange, panel: v.panel, r: r, lang: v.lang, status: http.StatusOK, carried: true}
 	v.panel.mux.ServeHTTP(v.exchange, r)
 	return nil
 }

@@ -467,6 +467,8 @@ func levelEntry(e Entry) (string, error) {
 		return levelAs(e, func(x *redemption) { x.By, x.UsedBy = creator{}, creator{} })
 	case e.Key[0] == 'f':
 		return levelAs(e, func(v *configVersion) { v.By, v.AuditSeq = creator{}, 0 })
+	case tableCards.has(e.Key):
+		return levelAs(e, func(d *card) { d.By = creator{} })
 	case e.Key[0] == 'n':
 		return levelAs(e, func(n *counters) { n.Audit, n.Replays = 0, 0 })
 	case e.Key[0] == 'c' && len(e.Key) == 1+4+16+1+4 && e.Key[21] == partAccount:

@@ -46,6 +46,7 @@ func newFormWorld(t testing.TB) *formWorld {
 }
 
 func newFormWorldOn(s *panelShop) *formWorld {
+	s.api.cards = cardsBase
 	s.api.logins.iterations = 2
 	s.api.logins.sources = newLoginLimits(1<<20, 1)
 	s.panel.sessionLimits = s.shop.engine.sessionLimits
@@ -203,6 +204,8 @@ var goodForms = map[string]goodForm{
 	"/panel/caja/{customerId}/venta": {post: of("totalAmount", "1,500.50", "externalId", "T-9", "comment", "Con\r\ndos", "items[0].sku", "A", "items[0].price", "10", "items[0].quantity", "2", "items[3].sku", "B", "items[3].price", "1.5", "items[3].quantity", "1"),
 		api: `POST /transactions {"customerId":"{customerId}","totalAmount":1500.50,"externalId":"T-9","comment":"Con\ndos","items":[{"sku":"A","price":10,"quantity":2},{"sku":"B","price":1.5,"quantity":1}]}`},
 	"/panel/caja/{customerId}/canje":                    {post: of("productId", "{productId}", "expectedPoints", "80"), api: `POST /rewards/redeem {"customerId":"{customerId}","productId":"{productId}","expectedPoints":80}`},
+	"/panel/caja/{customerId}/tarjeta":                  {api: `POST /customers/{customerId}/card {}`},
+	"/panel/caja/{customerId}/tarjeta/anular":           {prepare: (*formWorld).haveCard, api: `POST /customers/{customerId}/card/revoke {}`},
 	"/panel/caja/{customerId}/canje/{redemptionId}/uso": {post: of("code", "{code}"), api: `POST /redemptions/use {"code":"{code}"}`},
 	"/panel/caja/{customerId}/canje/{redemptionId}/venta": {post: of("totalAmount", "150"), pair: "a sale was made and a voucher used",
 		alone: "the API's sale and use together"},
@@ -351,6 +354,12 @@ func (s *panelShop) offeredCode(as role, token string) string {
 
 func (w *formWorld) knowCode() {
 	w.names["totp"] = totp.Code([]byte("12345678901234567890"), int64(w.panelShop.shop.clock))
+}
+
+// haveCard gives Ana a card.
+func (w *formWorld) haveCard() {
+	ana, _ := parseID(w.names["customerId"])
+	w.panelShop.shop.card(ana, 0)
 }
 
 // haveHold sets points of Ana aside.
@@ -855,6 +864,7 @@ func (im *formImage) post(t testing.TB, route, sender uint8, text string) (*pane
 		return sha256.Sum256(fmt.Append(nil, seeds))
 	})
 	a := newAPIOf(e)
+	a.cards = cardsBase
 	a.trusted = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	a.logins.iterations = 2
 	p := thePanel(a, panelAddress{}, e.sessionLimits)

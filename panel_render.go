@@ -17,6 +17,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"sello/internal/qr"
 	"sello/internal/static"
 	"sello/internal/texts"
 )
@@ -512,3 +513,16 @@ func (f prose) Who(by *createdBy) string {
 	}
 	return name
 }
+
+// qrPicture returns a QR code of at most so many pixels; "" if the text is too long for one. label
+// is what it is called to those who do not see it.
+func qrPicture(text, label string, most int) template.HTML {
+	code, ok := qr.Encode([]byte(text))
+	if !ok {
+		return ""
+	}
+	return template.HTML(code.SVG(label, most))
+}
+
+// panelQR is how wide a QR code of the panel is: it fits into a card on a screen 320 pixels wide.
+const panelQR = 250

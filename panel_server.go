@@ -92,23 +92,32 @@ func parsePanelAddress(text string) (a panelAddress, on bool, err error) {
 	case "":
 		return a, true, nil
 	}
+	a, err = addressFlag{"-panel", "https://puntos.example.mx o http://192.168.1.10:8080, u off", "el panel está siempre en /panel"}.parse(text)
+	return a, err == nil, err
+}
+
+// An addressFlag is a flag that says at which address browsers open pages: what it looks like, and
+// where the pages are there.
+type addressFlag struct{ name, form, place string }
+
+func (f addressFlag) parse(text string) (panelAddress, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "", u.Port() == "" && strings.HasSuffix(u.Host, ":"):
-		err = usageErrorf("-panel debe tener la forma https://puntos.example.mx o http://192.168.1.10:8080, u off: %q", text)
+		err = usageErrorf("%s debe tener la forma %s: %q", f.name, f.form, text)
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.Path != "" && u.Path != "/":
-		err = usageErrorf("-panel no lleva ruta, parámetros ni usuario: el panel está siempre en /panel: %q", text)
+		err = usageErrorf("%s no lleva ruta, parámetros ni usuario: %s: %q", f.name, f.place, text)
 	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > 0x7e }):
-		err = usageErrorf("-panel va en la forma xn-- de un nombre con letras que no son ASCII: %q", text)
+		err = usageErrorf("%s va en la forma xn-- de un nombre con letras que no son ASCII: %q", f.name, text)
 	}
 	if err != nil {
-		return panelAddress{}, false, err
+		return panelAddress{}, err
 	}
 	u.Host, u.Path = strings.ToLower(u.Host), ""
 	if usual := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]; u.Port() != "" {
 		u.Host = strings.TrimSuffix(u.Host, usual)
 	}
-	return panelAddress{u}, true, nil
+	return panelAddress{u}, nil
 }
 
 // What the panel knows of the server that it runs in, and what it may start there.
@@ -238,12 +247,15 @@ func (a *panelAssets) path(name string) string { return a.paths[name] }
 // brandPath returns the path of the stylesheet of a colour such as #5B3A29; nil: of an
 // organization that has chosen none, whose colour is in panel.css.
 func brandPath(primary *string) string {
-	if primary != nil {
-		if c, ok := chart.ParseColor(strings.ToLower(strings.TrimPrefix(*primary, "#"))); ok {
-			return panelBrandPrefix + c.String()[1:] + ".css"
-		}
+	if c, ok := brandColor(primary); ok {
+		return panelBrandPrefix + c.String()[1:] + ".css"
 	}
 	return ""
+}
+
+// brandColor is a colour such as #5B3A29; ok is false of nil.
+func brandColor(primary *string) (c chart.Color, ok bool) {
+	return chart.ParseColor(strings.ToLower(strings.TrimPrefix(textOr(primary, ""), "#")))
 }
 
 // respond sets the headers of the response to a GET or HEAD, and returns its status and body.

@@ -30,7 +30,10 @@ import (
 // transaction. A handler is a few lines of each: it reads its fields and returns the action to
 // run.
 
-func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.answer(w, r, a.dispatch) }
+
+// answer makes the exchange of a request and has it served.
+func (a *api) answer(w http.ResponseWriter, r *http.Request, serve func(*exchange, *http.Request)) {
 	if a.enter != nil {
 		defer a.enter(r)()
 	}
@@ -43,6 +46,15 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer x.finish(r)
 	if r.ProtoMajor != 1 { // net/http lets the preface of HTTP/2 through
 		x.fail(newError(codeBadRequest))
+		return
+	}
+	serve(x, r)
+}
+
+// dispatch gives a request to who answers it.
+func (a *api) dispatch(x *exchange, r *http.Request) {
+	if a.site != nil && a.site.answers(r) {
+		a.site.serve(x, r)
 		return
 	}
 	if a.panel != nil && (isPanelPath(r.URL.Path) || isBrowserAtRoot(r)) {
@@ -59,7 +71,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // newExchange begins the response to a request.
 func (a *api) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	started, clock := a.engine.clock.Read()
-	x := &exchange{ResponseWriter: w, api: a, number: -1, started: started.Wall, request: request{Request: r, now: instantOf(clock.Moment(started))}}
+	x := &exchange{ResponseWriter: w, api: a, number: -1, started: started.Wall, request: request{Request: r, now: instantOf(clock.Moment(started)), cards: a.cards}}
 	x.request.query.fault = &x.noQuery
 	x.requestID[0], x.idGiven = a.requestID(r)
 	h := w.Header()
@@ -585,8 +597,8 @@ func (x *exchange) write(status int, body []byte) {
 // fail answers with an error. The client gets only what publicError lets through; the
 // cause of a 5xx is logged.
 func (x *exchange) fail(err error) {
-	if x.panelRequest != nil {
-		x.panelRequest.fail(err)
+	if x.asPage != nil {
+		x.asPage.fail(err)
 		return
 	}
 	e := x.note(err)

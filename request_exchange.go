@@ -53,6 +53,13 @@ type api struct {
 	panel interface {
 		serve(*exchange, *http.Request)
 	}
+	// site answers the requests of customers, as it tells; nil: there is none, or it has an address of
+	// its own.
+	site interface {
+		answers(*http.Request) bool
+		serve(*exchange, *http.Request)
+	}
+	cards    string                           // what addresses of cards begin with, as https://club.example.mx; "": none are served
 	requests *ring.Log[uint32, loggedRequest] // by the number of the organization, for the panel; nil without
 
 	requestIDs atomic.Uint64 // made so far
@@ -86,6 +93,7 @@ type request struct {
 	rehearses bool       // of a POST: its route has a dry run
 	large     bool       // of a GET: the answer may be large, or take much reading
 	strict    bool       // Prefer: handling=strict
+	cards     string     // what addresses of cards begin with (api.cards)
 	apart     bool       // of a POST: its action has transactions of its own
 	wait      uint8      // of a GET /events: for how many seconds it may wait for one
 }
@@ -105,18 +113,18 @@ type exchange struct {
 	started time.Time
 	request request
 
-	number       int // of the route in api.routes; -1: none
-	scope        string
-	admitted     version         // of the settings, at the latest when the key was read
-	caught       context.Context // of the store's catchUp, as long as nothing waits; nil: none
-	noQuery      fault           // of the query, if there is none in the URL
-	requestID    [1]string       // as a header value
-	idGiven      bool            // the client sent it
-	allowance    allowance
-	held         heldUnits
-	rest         *partedBody              // nil: the body is one part
-	panelRequest interface{ fail(error) } // what the panel knows of its request; nil: it is the API's
-	status       int
+	number    int // of the route in api.routes; -1: none
+	scope     string
+	admitted  version         // of the settings, at the latest when the key was read
+	caught    context.Context // of the store's catchUp, as long as nothing waits; nil: none
+	noQuery   fault           // of the query, if there is none in the URL
+	requestID [1]string       // as a header value
+	idGiven   bool            // the client sent it
+	allowance allowance
+	held      heldUnits
+	rest      *partedBody              // nil: the body is one part
+	asPage    interface{ fail(error) } // a request for a page, of the panel or of customers; nil: it is the API's
+	status    int
 
 	// For the log; "" if unknown.
 	route, key, user, organization, code string
@@ -138,7 +146,7 @@ func (a *api) requestID(r *http.Request) (text string, given bool) {
 	var b [26]byte
 	n := copy(b[:], a.idPrefix)
 	for i, count := len(b)-1, a.requestIDs.Add(1); i >= n; i, count = i-1, count>>5 {
-		b[i] = base32[count&31]
+		b[i] = base32Digits[count&31]
 	}
 	return string(b[:]), false
 }
@@ -225,8 +233,8 @@ func (x *exchange) giveAnswer() {
 	x.held.answer = 0
 }
 
-// base32 are the digits of rand.Text.
-const base32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+// base32Digits are the digits of rand.Text.
+const base32Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 
 func isPrintable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
@@ -262,7 +270,7 @@ const maxBody = 1 << 20
 
 // bodyOptional reports whether the endpoint needs nothing from its body.
 func (r *request) bodyOptional() bool {
-	return slices.Contains([]string{"cancel", "capture", "release", "reset"}, path.Base(r.Pattern))
+	return slices.Contains([]string{"cancel", "capture", "card", "release", "reset", "revoke"}, path.Base(r.Pattern))
 }
 
 // maxMembers bounds the members and elements of the request's body.

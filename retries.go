@@ -539,5 +539,5 @@ var packedWords = pack.NewWords([]string{
 
 	"marketing", "marketingAt",
 	"reference", "movement",
-	"memberCode",
+	"memberCode", "hasCard", "url",
 })

@@ -286,11 +286,7 @@ func (r *reward) voucherExpiry(at instant, zone *time.Location) instant {
 	case r.ValidDays == nil:
 		return never
 	}
-	last := dayOf(at, zone) + day(*r.ValidDays)
-	if last.end(zone) <= at { // issued in the last millisecond of a day
-		last++
-	}
-	return last.end(zone)
+	return endOfDays(at, *r.ValidDays, zone)
 }
 
 func (e *effectDoc) effect() (v effect) {

@@ -26,6 +26,7 @@ type rooms struct {
 	saleLists saleListsTxn
 	rewards   rewardsTxn
 	giver     voucherGiver // the rewards
+	cards     cardsTxn
 	webhooks  webhooksTxn
 }
 
@@ -33,7 +34,7 @@ type rooms struct {
 func (r *rooms) bindRooms(t *txn) {
 	r.stats.t, r.saleLog.t, r.feed.t, r.replays.t, r.seals.t, r.merges.t, r.recount.t = t, t, t, t, t, t, t
 	r.audit.t, r.search.t, r.people.t, r.keys.t, r.customers.t, r.points.t = t, t, t, t, t, t
-	r.rules.t, r.sales.t, r.saleLists.t, r.rewards.t, r.webhooks.t = t, t, t, t, t
+	r.rules.t, r.sales.t, r.saleLists.t, r.rewards.t, r.cards.t, r.webhooks.t = t, t, t, t, t, t
 	r.giver = &r.rewards
 }
 

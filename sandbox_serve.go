@@ -207,6 +207,7 @@ func sandboxFlags(c *invocation) {
 	c.set = flag.NewFlagSet("", flag.ContinueOnError)
 	serveFlags(c) // what a sandbox has no flags for is as usual
 	c.set = visible
+	c.cardsBeside = true
 	c.db = ""
 	db := c.set.Lookup("db")
 	db.DefValue, db.Usage = "", "`archivo` de pruebas; sin ella, todo está en memoria y se pierde al terminar"

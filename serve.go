@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,13 +19,11 @@ import (
 	"sello/internal/disk"
 	"sello/internal/gate"
 	"sello/internal/host"
-	"sello/internal/lastword"
 	"sello/internal/localcall"
 	"sello/internal/logline"
 	"sello/internal/memory"
 	"sello/internal/parallel"
 	"sello/internal/systemd"
-	"sello/internal/unwatched"
 )
 
 // sello serve: the settings of a server, its listeners, the order in which the parts of a service
@@ -53,6 +50,7 @@ func serveFlags(c *invocation) {
 	c.set.StringVar(&c.backups.after, "backup-after", "", "`orden` que recibe cada copia, con su ruta como último argumento, o en lugar de la palabra {}, como \"rclone copy {} remoto:copias\"; sin shell: los espacios separan las palabras")
 	c.set.StringVar(&c.webhookAllow, "webhook-allow", "", "`lista` de direcciones o bloques CIDR, no públicos, a los que también se envían webhooks")
 	panelFlags(c)
+	cardsFlags(c)
 	noCopyFlag(c)
 }
 
@@ -80,16 +78,6 @@ func logFlags(c *invocation) {
 }
 
 var errBadChoice = errors.New("not one of the choices")
-
-// How long a client may take, and how long a stop waits for requests in flight.
-const (
-	headerTimeout = 5 * time.Second
-	readTimeout   = 15 * time.Second
-	writeTimeout  = 30 * time.Second
-	idleTimeout   = 2 * time.Minute
-	stopTimeout   = 8 * time.Second // most supervisors kill after 10
-	maxHeader     = 16 << 10        // bytes of request line and headers
-)
 
 // setProcessors gives Go's scheduler one processor more than its default, once, unless
 // GOMAXPROCS is set. The store's flush holds one: the scheduler takes it from a system
@@ -152,6 +140,7 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *ser
 	s.file, _ = store.(*boltStore)
 	s.supervisor = systemd.New(c.getenv, os.Getpid(), log)
 	s.openPanel(c)
+	s.openCards(c)
 	s.api.lines, s.api.loggedFrom, s.api.secure = lines, c.loggedFrom, pair != nil
 	defer func() {
 		if !s.failed { // closing a failed store may never return; exiting frees the file
@@ -215,6 +204,9 @@ func (c *invocation) checkServing() (trusted []netip.Prefix, err error) {
 	if err := c.checkPanel(); err != nil {
 		return nil, err
 	}
+	if err := c.checkCards(); err != nil {
+		return nil, err
+	}
 	if err := c.leaveBackups(); err != nil {
 		return nil, err
 	}
@@ -268,6 +260,7 @@ func (c *invocation) settings(at net.Addr) serverSettings {
 		BackupEvery: c.backups.every, BackupDir: absolute(c.backups.dir), BackupName: backupName(c.dbName()),
 	}
 	_, s.Panel = c.panelServed(at)
+	s.Cards = c.cardsAt.origin()
 	return s
 }
 
@@ -301,98 +294,6 @@ func (c *invocation) openAndListen(ctx context.Context, opts disk.Options, log *
 		l.Close()
 	}
 	return store, e, l, err
-}
-
-func listen(addr string) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, cannotListen(addr, err)
-	}
-	return l, nil
-}
-
-// A service is the API on an open store, from start to stop.
-type service struct {
-	store    openedStore
-	file     *boltStore // the store, if it is a file; else nil
-	api      *api
-	panel    *panel       // nil: it is not served
-	listener net.Listener // of the public API
-	pair     *cert.Pair   // nil: plain HTTP
-	figures  *meter       // nil without -metrics
-	log      *slog.Logger
-
-	public, local  *http.Server
-	redirect       *http.Server   // of -http-redirect; nil without
-	metrics        *http.Server   // of -metrics; nil without
-	ended          chan error     // one error from each server
-	background     sync.WaitGroup // of keepHouse and the backups
-	stopBackground func()
-	endOperations  func() // cancels the operations of commands
-	failed         bool   // the store has failed
-	backups        backupState
-	space          host.Space // for the file; not looked at without one
-	supervisor     *systemd.Notifier
-	hooks          *deliverer
-	hide           func(context.Context) // gives back the lease of this server
-}
-
-// secured returns the listener of the public API with TLS, if that is asked for.
-func (s *service) secured(l net.Listener) net.Listener {
-	if s.pair == nil {
-		return l
-	}
-	return s.api.encrypted(l, s.pair)
-}
-
-func (s *service) startRedirect(addr string) error {
-	l, err := listen(addr)
-	if err != nil {
-		return err
-	}
-	tcp, _ := s.listener.Addr().(*net.TCPAddr)
-	to := ""
-	if s.panel != nil && s.panel.address.isSecure() {
-		to = s.panel.address.origin()
-	}
-	s.redirect = newServer(s.api.redirects(tcp.Port, to), s.log)
-	within := newGate(l.(*net.TCPListener), redirectConns, redirectConnsPerSource, loopback[:], nil, s.log)
-	go func() { s.ended <- s.redirect.Serve(s.api.connections(within)) }()
-	s.log.Info("redirecting", "addr", l.Addr().String())
-	return nil
-}
-
-// metricsConns bounds the connections to -metrics.
-const metricsConns = 32
-
-func (s *service) startMetrics(addr string, within *gate.Gate, plan *backupPlan) error {
-	l, err := listen(addr)
-	if err != nil {
-		return err
-	}
-	m := s.figures
-	m.ofRequests(s.api)
-	m.ofConnections(within)
-	m.ofStore(s.store, s.api.engine)
-	m.ofTime(s.api.engine)
-	m.ofWebhooks(s.hooks)
-	if database, ok := s.store.(wholeStore); ok {
-		m.ofDatabase(database)
-	}
-	if s.file != nil {
-		m.ofFile(s.file, &s.space)
-		m.ofBackups(plan, &s.backups)
-	}
-	if s.pair != nil {
-		m.ofCertificate(s.pair)
-	}
-	m.Runtime()
-	m.Process()
-	s.metrics = newServer(m, s.log)
-	bounded := newGate(l.(*net.TCPListener), metricsConns, metricsConns, nil, nil, s.log)
-	go func() { s.ended <- s.metrics.Serve(bounded) }()
-	s.log.Info("metrics", "addr", l.Addr().String())
-	return nil
 }
 
 // startAdmin serves the operations of commands, on a socket beside the file.
@@ -429,7 +330,7 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 	s.stopBackground = stopBackground
 	within := s.bounded(c)
 	s.tellPanel(c, within, background)
-	s.ended = make(chan error, 4)
+	s.ended = make(chan error, 5)
 	if c.metrics != "" { // before the first request
 		if err := s.startMetrics(c.metrics, within, &c.backups); err != nil {
 			return err
@@ -441,11 +342,8 @@ func (s *service) start(ctx context.Context, c *invocation) error {
 		}
 	}
 	go func() { s.ended <- s.public.Serve(s.api.connections(s.secured(within))) }()
-
-	if c.redirect != "" {
-		if err := s.startRedirect(c.redirect); err != nil {
-			return errors.Join(err, s.close())
-		}
+	if err := s.listenBeside(c); err != nil {
+		return errors.Join(err, s.close())
 	}
 	s.background.Go(func() { s.hooks.run(background) })
 	s.background.Go(func() {
@@ -502,19 +400,6 @@ func (s *service) tellPanel(c *invocation, within *gate.Gate, background context
 	}
 }
 
-// bounded returns the listener of the public API, which bounds its connections.
-func (s *service) bounded(c *invocation) *gate.Gate {
-	maxConns := max(min(c.maxConns, host.MaxFiles()-reservedFiles), 1)
-	if maxConns < c.maxConns {
-		s.log.Warn("fewer connections than asked for", "max", maxConns, "cause", "the limit of open files")
-	}
-	var page func(http.Header) []byte
-	if s.api.panel != nil {
-		page = fullPage(allTexts())
-	}
-	return newGate(s.listener.(*net.TCPListener), maxConns, c.maxConnsPerSource, slices.Concat(s.api.trusted, loopback[:]), page, s.log)
-}
-
 // wait returns nil when ctx ends, or the error of a server or of a failed store.
 func (s *service) wait(ctx context.Context) error {
 	select {
@@ -553,74 +438,10 @@ func (s *service) stop(ctx context.Context, cause error) error {
 	return err
 }
 
-func (s *service) servers() []*http.Server {
-	return slices.DeleteFunc([]*http.Server{s.public, s.local, s.redirect, s.metrics}, func(h *http.Server) bool { return h == nil })
-}
-
-// close ends the servers at once.
-func (s *service) close() (err error) {
-	for _, h := range s.servers() {
-		err = errors.Join(err, h.Close())
-	}
-	return err
-}
-
 // cancel cancels the background work and the operations of commands.
 func (s *service) cancel() {
 	s.stopBackground()
 	s.endOperations()
-}
-
-// cannotListen describes in Spanish why listening at an address failed.
-func cannotListen(addr string, err error) error {
-	if _, ok := errors.AsType[*net.AddrError](err); ok {
-		return usageErrorf("-addr debe tener la forma 127.0.0.1:8080, una dirección y un puerto: %q", addr)
-	}
-	if _, ok := errors.AsType[*net.DNSError](err); ok {
-		err = errors.New("no se encuentra esa dirección")
-	} else if e, ok := errors.AsType[*net.OpError](err); ok {
-		err = e.Err // the text below has the rest
-	}
-	return fmt.Errorf("no se puede escuchar en %s: %w", addr, err)
-}
-
-// shutDown waits for requests in flight, for timeout in all. A client that takes
-// longer or does not read its answer is cut off. That is no failure, since what the
-// client wrote is on disk.
-func shutDown(log *slog.Logger, timeout time.Duration, servers ...*http.Server) {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	var wait sync.WaitGroup
-	for _, s := range servers {
-		wait.Go(func() {
-			if err := s.Shutdown(ctx); err != nil {
-				log.Warn("connections cut off", "cause", err.Error())
-				s.Close()
-			}
-		})
-	}
-	wait.Wait()
-}
-
-func newServer(h http.Handler, log *slog.Logger) *http.Server {
-	return &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader - (4 << 10), // net/http adds 4 KiB for its read-ahead buffer
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-
-		DisableGeneralOptionsHandler: true, // OPTIONS * gets our 404
-	}
-}
-
-// connections wraps the listener of the public API for its server. What has begun is finished
-// (exchange.context), so nobody needs to watch whether the client goes: watched, a GET of a balance
-// takes 5 % more of the server's CPU, an add 4 % and a sale 3 %.
-func (a *api) connections(l net.Listener) net.Listener {
-	return lastword.Refusing(unwatched.New(l), a.refusalOf)
 }
 
 func flushOf(a *api) func(context.Context) error {

@@ -88,6 +88,7 @@ type customerDetail struct {
 	PhoneNumber       *string           `json:"phoneNumber"`
 	ExternalID        *string           `json:"externalId"`
 	MemberCode        *string           `json:"memberCode"`
+	HasCard           bool              `json:"hasCard"`
 	BirthDate         *string           `json:"birthDate"`
 	Attributes        attributesShape   `json:"attributes"`
 	Marketing         *bool             `json:"marketing"`
@@ -185,10 +186,14 @@ func newCustomerDetail(t *txn, c *customer) (customerDetail, error) {
 	if err != nil {
 		return customerDetail{}, err
 	}
+	hasCard, err := t.cards.has(c)
+	if err != nil {
+		return customerDetail{}, err
+	}
 	_, next := a.tier()
 	d := customerDetail{
 		ID: c.ID, Name: c.name(), FirstName: orNull(c.FirstName), LastName: orNull(c.LastName),
-		Email: orNull(c.Email), PhoneNumber: orNull(c.Phone), ExternalID: orNull(c.ExternalID), MemberCode: t.customers.memberCode(c), BirthDate: orNull(c.BirthDate.String()),
+		Email: orNull(c.Email), PhoneNumber: orNull(c.Phone), ExternalID: orNull(c.ExternalID), MemberCode: t.customers.memberCode(c), HasCard: hasCard, BirthDate: orNull(c.BirthDate.String()),
 		Attributes: attributesShape{c.Attributes}, Marketing: c.Marketing.Answer.orNull(), MarketingAt: c.Marketing.At, Status: c.Status, MergedInto: idOrNull(c.MergedInto),
 		LoyaltyProgramID: p.ID, TierName: own.TierName, NextTierName: next.nameOrNull(), TierProgress: own.TierProgress, CurrencyID: p.currencyID(),
 		Balance: a.Balance, PendingBalance: a.Pending, LifetimePoints: a.Lifetime, ExpiringPoints: expiring,
@@ -234,6 +239,20 @@ func newOtherPrograms(t *txn, c *customer) (list []customerProgram, err error) {
 		list = append(list, v)
 	}
 	return list, nil
+}
+
+// A cardShape is a customer's card. Its address is shown once, to who gave the card.
+type cardShape struct {
+	CustomerID id      `json:"customerId"`
+	MemberCode *string `json:"memberCode"`
+	URL        *string `json:"url"`
+	CreatedAt  instant `json:"createdAt"`
+	ExpiresAt  instant `json:"expiresAt"`
+}
+
+func newCardShape(t *txn, c *customer) cardShape {
+	t.seals.reveal(c.ID)
+	return cardShape{CustomerID: c.ID, MemberCode: t.customers.memberCode(c)}
 }
 
 type mergedShape struct {

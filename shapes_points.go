@@ -229,6 +229,8 @@ func newEventData(t *txn, e *event) (any, error) {
 		return tierExpiringEvent{cust, t.cfg.programNumber(uint32(e.Refs[1])).ID, e.From, e.To, instant(e.Refs[2])}, err
 	case eventConfigurationApplied:
 		return newAppliedEvent(t, e.Refs[0])
+	case eventCardIssued, eventCardRevoked:
+		return newCardEvent(t, e)
 	}
 	return nil, fmt.Errorf("event %d: kind %d", e.Seq, e.Kind)
 }
@@ -247,6 +249,23 @@ func newMergeEvent(t *txn, e *event) (v mergeEvent, err error) {
 
 type erasedEvent struct {
 	CustomerID id `json:"customerId"`
+}
+
+// A cardEvent says whose card it is and who gave or ended it: never the card's address.
+type cardEvent struct {
+	CustomerID id         `json:"customerId"`
+	CreatedBy  *createdBy `json:"createdBy"`
+}
+
+func newCardEvent(t *txn, e *event) (v cardEvent, err error) {
+	if v.CustomerID, err = t.customers.idAt(e.Refs[0]); err != nil {
+		return v, err
+	}
+	entry, err := t.audit.entry(e.Refs[1])
+	if err == nil {
+		v.CreatedBy, err = newCreatedBy(t, entry.By)
+	}
+	return v, err
 }
 
 type availableEvent struct {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"html/template"
 	"slices"
 	"strings"
 )
@@ -12,17 +13,21 @@ import (
 func tillArea() panelArea {
 	const customer = "/panel/caja/{customerId}"
 	at := func(v *panelRequest) string { return "/panel/caja/" + v.r.PathValue("customerId") }
+	toCard := func(v *panelRequest, _ string) string { return at(v) + "/tarjeta" }
 	toSale := func(v *panelRequest, id string) string { return afterDone(at(v) + "/venta/" + id) }
 	toRedemption := func(v *panelRequest, id string) string { return afterDone(at(v) + "/canje/" + id) }
 	return panelArea{[]panelPage{
 		{"/panel/caja", "till", "till", tillPage},
 		{enrolPath, "customers:write", "enrol", withForms(enrolPage)},
 		{"/panel/caja/{customerId}", "till", "till-customer", withForms(tillCustomerPage)},
+		{customer + "/tarjeta", "customers:write", "card", withForms(cardPage)},
 		{"/panel/caja/{customerId}/venta/{transactionId}", "till", "till-sale", withForms(tillSalePage)},
 		{"/panel/caja/{customerId}/canje/{redemptionId}", "till", "till-redemption", withForms(tillRedemptionPage)},
 	}, []panelForm{
 		{path: enrolPath, need: "customers:write", from: enrolPath, members: enrolMembers, handle: enrolNew, action: "customer.created",
 			forms: true, done: func(_ *panelRequest, id string) string { return "/panel/caja/" + id }},
+		{path: customer + "/tarjeta", need: "customers:write", from: customer + "/tarjeta", handle: issueCardByForm, shown: &panelPage{customer + "/tarjeta", "customers:write", "card-made", nil}, done: toCard},
+		{path: customer + "/tarjeta/anular", need: "customers:write", from: customer + "/tarjeta", handle: revokeCard, done: toCard},
 		{path: customer + "/venta", need: "transactions:write", from: customer, members: saleMembers, labels: "sale", handle: registerTransaction, action: "transaction.created",
 			forms: true, done: toSale},
 		{path: customer + "/canje", need: "rewards:write", from: customer, members: []formMember{{name: "customerId", kind: pathMember}, {name: "productId"}, {name: "comment"}, {name: "expectedPoints", kind: amountMember}},
@@ -143,6 +148,7 @@ type tillCustomerView struct {
 	TillHead
 	tillOffers
 	Movements []movementShape
+	Cards     bool // the server serves cards
 }
 
 // manyMovements is how many movements answer who has no points.
@@ -177,8 +183,39 @@ func (view *tillCustomerView) moved(t *txn) error {
 	return nil
 }
 
+// A cardPageView is where a customer is given a card.
+type cardPageView struct {
+	TillHead
+	Served bool // the server serves cards
+}
+
+func cardPage(v *panelRequest) (any, fillFunc) {
+	view := &cardPageView{Served: v.api.cards != ""}
+	return view, view.head(v)
+}
+
+// A cardMadeView is the address of a new card, for the customer to scan. It is shown once.
+type cardMadeView struct {
+	Customer, URL string
+	QR            template.HTML
+	Back          string
+}
+
+func issueCardByForm(r *request) action {
+	issue := issueCard(r)
+	return func(t *txn) (any, error) {
+		made, err := resultOf[cardShape](t, issue)
+		if err != nil {
+			return nil, err
+		}
+		c, err := t.customers.get(made.CustomerID)
+		url := textOr(made.URL, "")
+		return &cardMadeView{c.name(), url, qrPicture(url, "QR", panelQR), "/panel/caja/" + made.CustomerID.String()}, err
+	}
+}
+
 func tillCustomerPage(v *panelRequest) (any, fillFunc) {
-	view := &tillCustomerView{}
+	view := &tillCustomerView{Cards: v.api.cards != ""}
 	head := view.headOffers(v, &view.tillOffers)
 	return view, func(t *txn) error {
 		if err := head(t); err != nil {

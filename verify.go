@@ -111,6 +111,9 @@ func (r *verifyRun) pass() (*verification, error) {
 	if err := r.sharedTables(all.findings); err != nil {
 		return nil, err
 	}
+	if err := all.cards(); err != nil {
+		return nil, err
+	}
 	if err := all.people(uint32(n)); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"slices"
 )
@@ -58,6 +60,9 @@ func (v *verifier) customerRecord(e Entry) error {
 		if v.want[tableRecords].entries++; !tableHoldsOf.has(e.Key) || len(e.Value) > 0 {
 			v.stray(e.Key)
 		}
+	case part == partCard:
+		v.want[tableRecords].entries++
+		return v.cardOf(e)
 	case part == partRedemptions && !v.run.careful[tableRedemptionsOf]:
 		*count--
 		if !tableRedemptionsOf.has(e.Key) || !v.addBlock(tableRedemptionsOf, e) {
@@ -147,6 +152,46 @@ func (v *verifier) codeSecret() error {
 		v.problem("%v: falta el secreto de los códigos de sus clientes", subject{kind: v.txn.cfg.Organization.Slug})
 	}
 	return nil
+}
+
+// cardOf checks the entry that leads from a customer to its card.
+func (v *verifier) cardOf(e Entry) error {
+	if !tableCardOf.has(e.Key) || len(e.Value) != sha256.Size {
+		v.stray(e.Key)
+		return nil
+	}
+	d, err := get[card](v.txn.Tx, cardKey(e.Value))
+	if of := id(e.Key[5:]); err == nil && (d == nil || d.Org != v.txn.org || d.Customer != of) {
+		v.problem("%v: su tarjeta no existe, o es de otro", subject{kind: "cliente", id: of})
+	}
+	if isDamaged(err) { // told where cards are read
+		return nil
+	}
+	return err
+}
+
+// cards checks the cards of all organizations: that each is of a customer who leads to it and is
+// neither merged nor erased.
+func (v *verifier) cards() error {
+	return eachRecord(v, tableCards, tableCards.fixed(), func(e Entry, d *card) error {
+		what := subject{kind: "tarjeta de", id: d.Customer}
+		hash, ok, err := v.txn.Tx.Get(customerKey(d.Org, d.Customer, partCard))
+		if err != nil {
+			return err
+		}
+		if !ok || !bytes.Equal(hash, e.Key[2:]) {
+			v.problem("%v: su cliente no lleva a ella", what)
+			return nil
+		}
+		c, err := get[customer](v.txn.Tx, customerKey(d.Org, d.Customer, partCustomer))
+		if err == nil && (c == nil || c.hidden()) {
+			v.problem("%v: no hay tal cliente, o ya no tiene tarjeta", what)
+		}
+		if isDamaged(err) { // told where customers are read
+			return nil
+		}
+		return err
+	})
 }
 
 func (v *verifier) historyOf(c *customer, what subject) error {

@@ -331,6 +331,8 @@ func (e *event) refersTo(n *counters, cfg *config) bool {
 		return in(e.Refs[0], n.Redemptions)
 	case eventConfigurationApplied:
 		return in(e.Refs[0], n.Audit)
+	case eventCardIssued, eventCardRevoked:
+		return in(e.Refs[0], n.Customers) && in(e.Refs[1], n.Audit)
 	}
 	return in(e.Refs[0], n.Movements)
 }

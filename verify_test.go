@@ -118,6 +118,7 @@ func newRichShop(t *testing.T) *shop {
 	s.useGifts()
 	s.useKey()
 	s.usePanel()
+	s.card(rosa, 90)
 	return s
 }
 
@@ -519,7 +520,7 @@ func TestVerifySeesChanges(t *testing.T) {
 		"m": mutations[movement], "t": mutations[sale], "r": mutations[redemption], "O": mutations[hold], "i": mutations[replay], "I": mutations[replaySlices], "u": mutations[savedUsage],
 		"p": mutations[identity], "n": mutations[counters], "e": mutations[typeCount], "y": mutations[tally],
 		"A": mutations[auditEntry], "P": mutations[purse], "Gu": mutations[undoRequest],
-		"U0": mutations[user], "U1": mutations[secondFactor], "U4": mutations[device], "M": mutations[membership], "S": mutations[session], "V": mutations[invitation],
+		"U0": mutations[user], "U1": mutations[secondFactor], "U4": mutations[device], "M": mutations[membership], "S": mutations[session], "V": mutations[invitation], "Yc": mutations[card],
 	}
 	caught, tried := map[string]bool{}, map[string]int{} // by field: was any change of it seen, of how many?
 	most := sized(1<<20, 12)

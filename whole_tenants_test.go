@@ -122,6 +122,7 @@ func newStreet(t *testing.T) *street {
 	past := new(pastStore)
 	past.state.Store(new(memTx))
 	s := &street{world: newWorld(t, past), past: past}
+	s.world.api.cards = cardsBase
 	s.handler = s.world.api
 	for _, r := range s.world.api.routes() {
 		s.routes = append(s.routes, &r)
@@ -330,6 +331,12 @@ func owner(e Entry) (uint32, error) {
 			return 0, err
 		}
 		return key.Org, nil
+	case of == tableCards:
+		d, err := decodeEntry[card](e)
+		if err != nil {
+			return 0, err
+		}
+		return d.Org, nil
 	case at > 0:
 		return uint32In(e.Key[at:]), nil
 	case at < 0:
@@ -1104,6 +1111,12 @@ Idempotency-Key: {retry}
 	{text: `POST /api/v1/customers/{pair}/merge
 {"from": "{customer}"}`, want: 200, once: true},
 	{text: `GET /api/v1/customers/{customer}/export`, want: 200},
+	{text: `POST /api/v1/customers/{customer}/card
+Idempotency-Key: {retry}
+{"expiresInDays": 30}`, want: 201},
+	{text: `POST /api/v1/customers/{inactive}/card`, want: 400, code: "customer_inactive"},
+	{text: `POST /api/v1/customers/{customer}/card/revoke
+Idempotency-Key: {retry}`, want: 200},
 	{text: `POST /api/v1/customers/{customer}/erase
 {"confirm": "erase"}`, want: 400, code: "invalid_field", fields: true},
 	{text: `POST /api/v1/customers/{customer}/erase

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -113,8 +115,9 @@ func TestCountedTexts(t *testing.T) {
 	}
 	sources, _ := filepath.Glob("*.go")
 	pages, _ := filepath.Glob("panel/*.html")
+	cards, _ := filepath.Glob("site/*.html")
 	call := regexp.MustCompile(`\b(?:T|tr|say|add)[( ](?:[\w.]+, )?"([\w.]+)"`)
-	for _, file := range append(sources, pages...) {
+	for _, file := range slices.Concat(sources, pages, cards) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -159,7 +162,7 @@ func TestCounted(t *testing.T) {
 // usedTexts are the names of texts in the templates and in the calls of T, Field and so on.
 func usedTexts(t *testing.T) map[string]bool {
 	said := map[string]bool{}
-	for _, page := range parseTemplates() {
+	for _, page := range slices.Concat(slices.Collect(maps.Values(parseTemplates())), slices.Collect(maps.Values(siteTemplates()))) {
 		for _, each := range page.Templates() {
 			walkTemplate(each, func(word string) {
 				if hasText(word) {

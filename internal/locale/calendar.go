@@ -83,6 +83,11 @@ func (c *Calendar) Month(d time.Time) string {
 	return fmt.Sprintf("%s %d", c.shortMonths[d.Month()-1], d.Year())
 }
 
+// LongMonth writes the month of a day for a sentence: "febrero de 2026".
+func (c *Calendar) LongMonth(d time.Time) string {
+	return fmt.Sprintf(c.longYear, c.Months[d.Month()-1], d.Year())
+}
+
 // Ago writes how many minutes ago something was, or below 0 how far off it is: "hace 5 min", "en
 // 12 días". It counts whole units, 30 days for a month and 365 for a year.
 func (c *Calendar) Ago(minutes int) string {
