@@ -129,21 +129,46 @@ func taggedDetail(t *txn, c *customer) (tagged, error) {
 }
 
 func createCustomer(r *request) action {
+	if r.fields.literal("joinCode") != "" {
+		in := r.joinRequest()
+		return func(t *txn) (any, error) { return enrolledReply(t)(t.cards.join(in)) }
+	}
+	if r.fields.flag("card") {
+		r.fields.invalid("card", "solo vale con joinCode")
+	}
 	e := r.enrolment()
-	return func(t *txn) (any, error) { return enrolledReply(t, e) }
+	return func(t *txn) (any, error) { return enrolledReply(t)(t.customers.enrol(e)) }
 }
 
-func enrolledReply(t *txn, e enrolment) (any, error) {
-	c, created, err := t.customers.enrol(e)
-	if err != nil {
-		return nil, err
+// joinRequest reads an enrolment of who filled in the form of the page to join by: what that says
+// is not said again.
+func (r *request) joinRequest() (in joinRequest) {
+	in.Code, _ = r.fields.text("joinCode", anyLength)
+	in.Here = r.fields.flag("card")
+	for _, name := range []string{"email", "phoneNumber", "firstName", "lastName", "birthDate", "marketing"} {
+		if r.fields.literal(name) != "" {
+			r.fields.invalid(name, "no vale con joinCode")
+		}
 	}
-	status := http.StatusOK
-	if created {
-		status = http.StatusCreated
+	in.ExternalID, _ = r.fields.text("externalId", maxExternalID)
+	in.Attributes = mergeAttributes(nil, r.attributes())
+	r.fields.fail(checkAttributes(in.Attributes))
+	return in
+}
+
+// enrolledReply shows a customer who was enrolled, or was there before.
+func enrolledReply(t *txn) func(*customer, bool, error) (any, error) {
+	return func(c *customer, created bool, err error) (any, error) {
+		if err != nil {
+			return nil, err
+		}
+		status := http.StatusOK
+		if created {
+			status = http.StatusCreated
+		}
+		d, err := newCustomerDetail(t, c)
+		return reply{status, d}, err
 	}
-	d, err := newCustomerDetail(t, c)
-	return reply{status, d}, err
 }
 
 func (r *request) enrolment() (e enrolment) {

@@ -79,20 +79,32 @@ func (ca *cardsTxn) issue(cust id, days int) (c *customer, d *card, token string
 	if err != nil {
 		return nil, nil, "", err
 	}
-	secret := ca.t.secret("card", c.Number)
-	token = base32.StdEncoding.EncodeToString(secret[:])[:tokenLength]
-	hash := tokenHash(token)
-	d = &card{Org: ca.t.org, Customer: c.ID, CreatedAt: ca.t.now, Expires: never, By: ca.t.by}
+	expires := never
 	if days > 0 {
-		d.Expires = endOfDays(ca.t.now, days, ca.t.cfg.zone)
+		expires = endOfDays(ca.t.now, days, ca.t.cfg.zone)
 	}
-	if err = ca.t.put(cardKey(hash[:]), d); err == nil {
-		err = ca.t.Put(customerKey(ca.t.org, c.ID, partCard), hash[:])
-	}
-	if err == nil {
-		err = ca.tell(c, auditCardIssued, eventCardIssued)
-	}
+	token = ca.newToken("card", c.Number)
+	hash := tokenHash(token)
+	d, err = ca.keep(c, hash[:], expires)
 	return c, d, token, err
+}
+
+// newToken makes a token that nothing kept tells; number is one of its purpose alone.
+func (ca *cardsTxn) newToken(purpose string, number uint64) string {
+	secret := ca.t.secret(purpose, number)
+	return base32.StdEncoding.EncodeToString(secret[:])[:tokenLength]
+}
+
+// keep stores a customer's card, and tells of it. The customer has no other one.
+func (ca *cardsTxn) keep(c *customer, hash []byte, expires instant) (*card, error) {
+	d := &card{Org: ca.t.org, Customer: c.ID, CreatedAt: ca.t.now, Expires: expires, By: ca.t.by}
+	if err := ca.t.put(cardKey(hash), d); err != nil {
+		return nil, err
+	}
+	if err := ca.t.Put(customerKey(ca.t.org, c.ID, partCard), hash); err != nil {
+		return nil, err
+	}
+	return d, ca.tell(c, auditCardIssued, eventCardIssued)
 }
 
 // revoke ends a customer's card, if there is one.

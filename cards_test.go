@@ -5,7 +5,10 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // An issuedCard is a card as the test knows it.
@@ -167,5 +170,190 @@ func TestCardRetry(t *testing.T) {
 	s.post(strings.TrimSuffix(path, "card")+"erase", "", `{"confirm": "ERASE"}`)
 	if gone := s.post(path, "one", ""); gone.Code != http.StatusConflict || !strings.Contains(gone.Body.String(), "customer_erased") {
 		t.Errorf("the retry after an erasure: %d %s", gone.Code, gone.Body)
+	}
+}
+
+// joining keeps a pre-enrolment, and returns its token and code.
+func (s *shop) joining(p preEnrolment) (token, code string) {
+	s.Helper()
+	both := must(s, func(t *txn) (both [2]string, err error) {
+		both[0], both[1], err = t.cards.prepare(p)
+		return both, err
+	})
+	return both[0], both[1]
+}
+
+// joined uses a code at the counter.
+func (s *shop) joined(in joinRequest) (c *customer, created bool) {
+	s.Helper()
+	c = must(s, func(t *txn) (c *customer, err error) {
+		c, created, err = t.cards.join(in)
+		return c, err
+	})
+	return c, created
+}
+
+// tryJoin is the error of the use of a code.
+func (s *shop) tryJoin(in joinRequest) error {
+	_, err := write(s.Context(), s.engine, s.org, s.clock, func(t *txn) (any, error) {
+		_, _, err := t.cards.join(in)
+		return nil, err
+	})
+	return err
+}
+
+// TestJoining: who filled in the form is enrolled by its code, once, and its page is the card.
+func TestJoining(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	sent := s.clock
+	token, code := s.joining(preEnrolment{FirstName: "Nora", LastName: "Luz", Phone: "+525512349999", Email: "nora@example.com", BirthDate: 19900514, Marketing: true})
+	if s.opens(token) != (id{}) || !isJoinCode(code) {
+		t.Fatalf("code %q, and the card of %v", code, s.opens(token))
+	}
+	s.pass(oneDay / 2)
+	nora, created := s.joined(joinRequest{Code: strings.ToLower(code[:3] + "-" + code[3:]), ExternalID: "M-1"})
+	if !created || nora.FirstName != "Nora" || nora.Phone != "+525512349999" || nora.BirthDate != 19900514 || nora.ExternalID != "M-1" ||
+		nora.Marketing.Answer != consentGiven || nora.Marketing.At != sent || nora.CreatedAt != s.clock {
+		t.Errorf("created %t: %+v", created, nora)
+	}
+	if s.opens(token) != nora.ID {
+		t.Error("the page is no card")
+	}
+	s.want(s.tryJoin(joinRequest{Code: code}), "join_code_not_found")
+	for _, wrong := range []string{"", "J", "J000000", "J-0000-0", "M-RSDP-4135", code + "A"} {
+		s.want(s.tryJoin(joinRequest{Code: wrong}), "join_code_not_found")
+	}
+	_, late := s.joining(preEnrolment{Phone: "+525512340001"})
+	s.pass(oneDay - 1)
+	s.want(s.tryJoin(joinRequest{Code: late}), "")
+	_, late = s.joining(preEnrolment{Phone: "+525512340002"})
+	s.pass(oneDay)
+	s.want(s.tryJoin(joinRequest{Code: late}), "join_code_not_found")
+}
+
+// TestJoiningKnown: a customer who has the contact gets what the form says, and the card, only if
+// whoever enrols says that the person is there.
+func TestJoiningKnown(t *testing.T) {
+	t.Parallel()
+	for _, here := range []bool{false, true} {
+		s := newShop(t, setup{})
+		ana := must(s, func(t *txn) (*customer, error) {
+			c, _, err := t.customers.enrol(enrolment{FirstName: "Ana", Phone: "+525512349999"})
+			return c, err
+		})
+		old := s.card(ana.ID, 0)
+		token, code := s.joining(preEnrolment{FirstName: "Eva", LastName: "Sol", Phone: "+525512349999", Email: "eva@example.com", Marketing: true})
+		c, created := s.joined(joinRequest{Code: code, Here: here})
+		want := *ana
+		if here {
+			want.LastName, want.Email, want.Marketing = "Sol", "eva@example.com", consent{consentGiven, s.clock}
+		}
+		if created || c.ID != ana.ID || c.FirstName != "Ana" || c.LastName != want.LastName || c.Email != want.Email || c.Marketing != want.Marketing {
+			t.Errorf("there %t: created %t, %+v", here, created, c)
+		}
+		cards := map[bool]string{true: token, false: old.token}
+		if s.opens(cards[here]) != ana.ID || s.opens(cards[!here]) != (id{}) {
+			t.Errorf("there %t: the old card opens %v, the new one %v", here, s.opens(old.token), s.opens(token))
+		}
+		s.want(s.tryJoin(joinRequest{Code: code, Here: here}), "join_code_not_found")
+	}
+}
+
+// TestJoiningTwo: a phone and an e-mail of two customers are a conflict, and the code is good still.
+func TestJoiningTwo(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	for _, e := range []enrolment{{Phone: "+525512349999"}, {Email: "eva@example.com"}} {
+		must(s, func(t *txn) (any, error) { _, _, err := t.customers.enrol(e); return nil, err })
+	}
+	_, code := s.joining(preEnrolment{Phone: "+525512349999", Email: "eva@example.com"})
+	for range 2 {
+		s.want(s.tryJoin(joinRequest{Code: code, Here: true}), "identity_conflict")
+	}
+}
+
+// TestJoinsEnd: the sweep drops what is too old, an erasure what has the customer's contact, and the
+// oldest goes where there are too many.
+func TestJoinsEnd(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	left := func() (n int) {
+		for _, e := range s.entries() {
+			if e.Key[0] == 'Y' {
+				n++
+			}
+		}
+		return n
+	}
+	s.joining(preEnrolment{Phone: "+525512340001"})
+	s.pass(oneDay / 2)
+	s.joining(preEnrolment{Phone: "+525512340002"})
+	s.pass(oneDay/2 + time.Minute)
+	if s.swept(); left() != 3 {
+		t.Errorf("%d entries of one pre-enrolment", left())
+	}
+	ana := must(s, func(t *txn) (*customer, error) {
+		c, _, err := t.customers.enrol(enrolment{Phone: "+525512340003", Email: "ana@example.com"})
+		return c, err
+	})
+	s.joining(preEnrolment{Email: "ana@example.com"})
+	s.joining(preEnrolment{Phone: "+525512340003"})
+	must(s, func(t *txn) (any, error) { return t.merges.erase(ana.ID) })
+	if left() != 3 {
+		t.Errorf("%d entries after an erasure", left())
+	}
+	if s.pass(2 * oneDay); true {
+		s.swept()
+	}
+	if left() != 0 {
+		t.Errorf("%d entries two days later", left())
+	}
+}
+
+// TestJoinsMany: of more pre-enrolments than an organization may have the oldest are gone.
+func TestJoinsMany(t *testing.T) {
+	t.Parallel()
+	skipQuick(t)
+	s := newShop(t, setup{})
+	const more = 7
+	codes := must(s, func(t *txn) (codes []string, err error) {
+		for i := range mostJoins + more {
+			_, code, err := t.cards.prepare(preEnrolment{Phone: fmt.Sprintf("+5255%08d", i)})
+			if err != nil {
+				return nil, err
+			}
+			codes = append(codes, code)
+		}
+		return codes, nil
+	})
+	for i, want := range map[int]string{0: "join_code_not_found", more - 1: "join_code_not_found", more: "", mostJoins + more - 1: ""} {
+		s.want(s.tryJoin(joinRequest{Code: codes[i]}), want)
+	}
+}
+
+// TestJoiningOnce: of 100 uses of a code at the same time one enrols.
+func TestJoiningOnce(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	token, code := s.joining(preEnrolment{Phone: "+525512349999"})
+	served := s.served()
+	var wait sync.WaitGroup
+	var created, gone atomic.Int32
+	for range 100 {
+		wait.Go(func() {
+			switch w := served.post("/api/v1/customers", "", `{"joinCode":"`+code+`"}`); w.Code {
+			case http.StatusCreated:
+				created.Add(1)
+			case http.StatusNotFound:
+				gone.Add(1)
+			default:
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+		})
+	}
+	wait.Wait()
+	if created.Load() != 1 || gone.Load() != 99 || s.opens(token) == (id{}) {
+		t.Errorf("%d created, %d not found", created.Load(), gone.Load())
 	}
 }

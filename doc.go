@@ -118,7 +118,7 @@
 //	internal/localcall     calls of a server that has a file open, over a socket beside it
 //	internal/locale        how countries write numbers, how people type amounts, words of dates
 //	internal/logline       lines of a log that wait for others
-//	internal/membercode    codes of numbers, that people read out
+//	internal/membercode    codes that people read out, of numbers or by chance
 //	internal/memory        how much memory a process may use
 //	internal/metrics       counters, in the text format of Prometheus
 //	internal/nearest       which known name somebody meant
@@ -215,8 +215,8 @@
 //	customers_merged.go    after a merge, which customer has the records; the keys that seal
 //	                       stored answers until an erasure
 //	customers_lists.go     lists of customers, by status and in the order of enrolment
-//	customers_search.go    the search for customers by name, phone, e-mail or code
-//	customers_grams.go     the index of that search, and how it is written
+//	customers_search.go    the search for customers by name, phone, e-mail or code; its index,
+//	                       and how that is written
 //	stats.go               statistics by day and program
 //
 // # People of the panel: users_*.go
@@ -278,6 +278,7 @@
 // # Cards: cards_*.go
 //
 //	cards.go               secret addresses that show a customer what the customer has
+//	cards_joining.go       who fills in a form on their phone, and gets a code for the counter
 //
 // # Time and versions: sweep_*.go, schema.go
 //

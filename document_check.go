@@ -128,7 +128,15 @@ func (ck *checker) url(path string, value *string) {
 	}
 	u, err := url.Parse(*value)
 	ck.require(err == nil && slices.Contains([]string{"https", "http", ""}, u.Scheme), path, "debe ser una URL http o https")
-	ck.require(len(*value) <= 2000, path, "no puede pasar de 2000 bytes")
+	ck.require(len(*value) <= mostURL, path, "no puede pasar de 2000 bytes")
+}
+
+const mostURL = 2000 // bytes
+
+// isAbsolute reports whether a text is an http or https URL with a host.
+func isAbsolute(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != ""
 }
 
 var (
@@ -203,6 +211,11 @@ func (ck *checker) organization(o *organization) *time.Location {
 		}
 	}
 	ck.notices(o.Settings.Notices)
+	if d := o.Settings.Cards; d != nil && d.PrivacyURL != nil {
+		path := "organization.settings.cards.privacyUrl"
+		ck.require(isAbsolute(*d.PrivacyURL), path, "debe ser una URL http o https")
+		ck.require(len(*d.PrivacyURL) <= mostURL, path, "no puede pasar de 2000 bytes")
+	}
 	if err != nil {
 		return time.UTC
 	}

@@ -44,6 +44,9 @@ func warnings(tx Tx, old, next *config, now instant) (list []problem, err error)
 			list = append(list, problem{"programs[" + p.Key + "]", noNegation(excluded[at])})
 		}
 	}
+	if c := next.cards(); c.Join && c.PrivacyURL == nil {
+		list = append(list, problem{"organization.settings.cards", sentenceOf("con join y sin privacyUrl, quien se da de alta no ve ningún aviso de privacidad")})
+	}
 	for _, s := range next.Segments {
 		for _, r := range s.Rule.comparisons("") {
 			if r.Field == "expiringWithin" && !slices.ContainsFunc(next.Programs, (*program).expires) {

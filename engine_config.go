@@ -66,6 +66,7 @@ type organization struct {
 		SecondFactor   []role `json:"secondFactor,omitempty"`   // roles that need one
 
 		Notices *noticesDoc `json:"notices,omitempty"` // texts that are sent by hand
+		Cards   *cardsDoc   `json:"cards,omitempty"`   // nil: as an empty one
 	} `json:"settings"`
 }
 
@@ -92,6 +93,9 @@ func (o *organization) fillIn() {
 	s.ExternalIDs = cmp.Or(s.ExternalIDs, externalIDsFree)
 	if s.Notices != nil && *s.Notices == (noticesDoc{}) {
 		s.Notices = nil
+	}
+	if s.Cards != nil && *s.Cards == (cardsDoc{}) {
+		s.Cards = nil
 	}
 	if s.MaxLateDays == nil {
 		s.MaxLateDays = new(usualLateDays)
@@ -545,6 +549,20 @@ func (t *txn) program(pid id) (*program, error) {
 
 // The texts that a shop sends to its customers by hand, from the panel's Avisos (contract §23). In
 // a text {nombre} and the like stand for what is known of the customer.
+
+// A cardsDoc says what customers do by themselves with the pages of their cards (contract §25).
+type cardsDoc struct {
+	Join       bool    `json:"join"`                 // there is a page to join by
+	PrivacyURL *string `json:"privacyUrl,omitempty"` // of the privacy notice, which the pages lead to
+}
+
+// cards is what the organization's document says of cards.
+func (c *config) cards() cardsDoc {
+	if d := c.Organization.Settings.Cards; d != nil {
+		return *d
+	}
+	return cardsDoc{}
+}
 
 // A noticesDoc has the texts; an empty one is the usual text.
 type noticesDoc struct {

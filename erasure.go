@@ -35,6 +35,9 @@ func (ms *mergesTxn) erase(cust id) (*customer, error) {
 	if err := ms.t.sales.forgetUndoRequestsOf(family); err != nil {
 		return nil, err
 	}
+	if err := ms.t.cards.forgetJoins(c); err != nil {
+		return nil, err
+	}
 	var after *customer
 	for i, member := range family {
 		left, err := ms.eraseOne(member)

@@ -36,6 +36,7 @@ var (
 	codeEmailOrPhoneRequired     = newCode("email_or_phone_required", http.StatusBadRequest, "Se requiere email o número de teléfono")
 	codeMemberCodeInvalid        = newCode("member_code_invalid", http.StatusBadRequest, "code no es un código de cliente")
 	codeCardsDisabled            = newCode("cards_disabled", http.StatusBadRequest, "El servidor no sirve tarjetas")
+	codeJoinCodeNotFound         = newCode("join_code_not_found", http.StatusNotFound, "El código de alta no existe o venció")
 	codePhoneInvalid             = newCode("phone_invalid", http.StatusBadRequest, "El número de teléfono no es válido")
 	codeEmailInvalid             = newCode("email_invalid", http.StatusBadRequest, "El email no tiene un formato válido")
 	codeInsufficientBalance      = newCode("insufficient_balance", http.StatusBadRequest, "Saldo insuficiente")

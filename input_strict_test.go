@@ -762,6 +762,10 @@ func TestStrictRandom(t *testing.T) {
 				value = pick(rnd, `{"a":"b"}`, `{"a":null}`)
 			case name == "marketing":
 				value = pick(rnd, "true", "false")
+			case name == "expiresInDays":
+				value = "30"
+			case (name == "joinCode" || name == "card") && rnd.IntN(20) > 0: // which forbid the others
+				value = ""
 			case name == "labels":
 				value = pick(rnd, `{"a":"b"}`, "{}")
 			case slices.Contains([]string{"totalAmount", "amount", "price", "quantity"}, name):

@@ -106,6 +106,9 @@ const (
 	tableUndoRequests
 	tableCards
 	tableCardOf
+	tableJoins
+	tableJoinCodes
+	tableJoinTurns
 	manyTables
 )
 
@@ -218,6 +221,9 @@ var tables = [manyTables]struct {
 	tableUndoRequests:          {"G org 'u' id", "request to undo", "peticiones de deshacer", primary},                                      // a sale or a redemption, by its id (sales_undone.go)
 	tableCards:                 {"Y 'c' hash(32)", "card", "tarjetas", primary},                                                             // by the SHA-256 of its token (cards.go)
 	tableCardOf:                {"c org cust 11", "card of a customer", "tarjetas por cliente", 0},                                          // its hash
+	tableJoins:                 {"Y 'p' hash(32)", "pre-enrolment", "altas por terminar", primary},                                          // by the SHA-256 of its token (cards_joining.go)
+	tableJoinCodes:             {"Y 'j' org code", "pre-enrolment by code", "códigos de alta", shared | byContent},                          // its hash
+	tableJoinTurns:             {"Y 'q' org seq", "pre-enrolments in order", "altas por terminar, en orden", shared | byContent},            // its hash
 }
 
 // keyWidths gives the width of each part of a key in bytes; 0 means text. Text ends

@@ -219,7 +219,7 @@ func allRecords() []fielded {
 		new(account), new(accountHead), new(attribute), new(auditChange), new(auditEntry), new(basis), new(birthdayTurn), new(card), new(chain), new(configVersion), new(consent), new(counters),
 		new(creator), new(customer), new(dayBasis), new(device), new(effect), new(event), new(eventRecord), new(expiring), new(gift), new(givenVoucher), new(handout), new(historicPoints), new(hold),
 		new(identity), new(idleness), new(invitation), new(item), new(label), new(line), new(link), new(lot), new(membership), new(movement), new(openHold), new(otherShare),
-		new(passwordHash), new(pendingRef), new(purse), new(redemption), new(replay), new(replaySlice), new(replaySlices), new(ruleBudget), new(ruleCount), new(ruleLife), new(ruleShare), new(ruleUse),
+		new(passwordHash), new(pendingRef), new(preEnrolment), new(purse), new(redemption), new(replay), new(replaySlice), new(replaySlices), new(ruleBudget), new(ruleCount), new(ruleLife), new(ruleShare), new(ruleUse),
 		new(sale), new(salePayment), new(saleShare), new(savedUsage), new(secondFactor), new(session), new(shareReasons), new(tally), new(typeCount), new(undoRequest), new(unmetRule), new(use), new(user),
 		new(webhookSecret), new(webhookState), new(writtenNotice),
 	}

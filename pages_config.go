@@ -194,7 +194,8 @@ func configArea() panelArea {
 		{name: "apiAccess", kind: madeMember, make: checkedPlan},
 		partMember("profile", wordMember("country"), wordMember("industry"), wordMember("logoUrl"), wordMember("primaryColor")),
 		partMember("settings", wordMember("timezone"), wordMember("currency"), wordMember("language"), figureMember("maxLateDays"), wordMember("externalIds"), figureMember("amountDecimals"),
-			partMember("notices", wordMember("expiring"), wordMember("birthday"), wordMember("almost"))),
+			partMember("notices", wordMember("expiring"), wordMember("birthday"), wordMember("almost")),
+			partMember("cards", formMember{name: "join", kind: madeMember, make: blankOr(boolLiteral)}, wordMember("privacyUrl"))),
 		{name: "cashierReturns", kind: checkMember},
 	}
 	return panelArea{[]panelPage{
@@ -248,6 +249,8 @@ type configView struct {
 	Operates     bool // the member may change the plan
 	Late         string
 	Notices      *noticesDoc
+	Cards        cardsDoc
+	Served       bool // the server serves cards, or the document says something of them
 	Pays         bool // points of a program pay, or there is a setting of what they do
 	Done         bool
 }
@@ -259,6 +262,7 @@ func configPage(v *panelRequest) (any, fillFunc) {
 		if n := t.cfg.Organization.Settings.Notices; n != nil {
 			view.Notices = n
 		}
+		view.Cards, view.Served = t.cfg.cards(), v.api.cards != "" || t.cfg.Organization.Settings.Cards != nil
 		view.Pays = view.Organization.Settings.AmountDecimals != nil || slices.ContainsFunc(t.cfg.Programs, func(p *program) bool { return p.Payment != nil })
 		if view.Locked, err = hasCustomers(t, t.org); err == nil {
 			view.Stamp, err = stampOf(t.cfg)

@@ -258,6 +258,7 @@ func TestPanelOneLanguage(t *testing.T) {
 	skipShort(t)
 	for lang, other := range map[string]string{"es": "en", "en": "es"} {
 		w := newFormWorldOn(newOperatedShop(t).panelShop)
+		w.panelShop.panel.asked.Burst = 1000 // more pages than a person opens
 		w.panelShop.speaks(roleOwner, lang)
 		exact, forms := sayings(other)
 		if len(exact) < 300 || len(forms) < 50 {

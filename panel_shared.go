@@ -38,7 +38,7 @@ func enrolNew(r *request) action {
 			first.all = all
 			return nil, &first
 		}
-		return enrolledReply(t, e)
+		return enrolledReply(t)(t.customers.enrol(e))
 	}
 }
 

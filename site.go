@@ -24,6 +24,7 @@ import (
 //	/t/{token}            a card
 //	/t/{token}.json       the same figures, for a shop's own page
 //	/t/{token}/estado     the statement of a month
+//	/u/{slug}             a form to join, whose answer is a page /t/{token}
 //	/card-{hash}.css      the one stylesheet, with the organization's colour
 //
 // It answers on a host of its own, whose name is never the panel's: a page of one cannot be taken
@@ -32,13 +33,14 @@ import (
 
 type site struct {
 	api    *api
-	host   string // the name that it answers, without the port; "": any
-	beside bool   // the panel and the API answer what is none of its paths
+	joins  sourceLimits // forms to join that were taken
+	host   string       // the name that it answers, without the port; "": any
+	beside bool         // the panel and the API answer what is none of its paths
 	mux    *http.ServeMux
 }
 
 // sitePaths are what the site's paths begin with.
-var sitePaths = []string{"/t/", siteStylePrefix}
+var sitePaths = []string{"/t/", "/u/", siteStylePrefix}
 
 // page registers a page. show returns its view.
 func (s *site) page(pattern string, show func(*siteRequest) (*sitePage, error)) {
@@ -81,7 +83,7 @@ func hostName(host string) string {
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.api.answer(w, r, s.serve) }
 
 func (s *site) serve(x *exchange, r *http.Request) {
-	v := &siteRequest{exchange: x, r: r}
+	v := &siteRequest{exchange: x, site: s, r: r}
 	x.asPage = v
 	for _, one := range siteHeaders {
 		x.Header()[one[0]] = []string{one[1]}
@@ -109,7 +111,8 @@ var siteHeaders = [...][2]string{
 // A siteRequest is one request of the site and its response.
 type siteRequest struct {
 	*exchange
-	r *http.Request // with the values of its path
+	site *site
+	r    *http.Request // with the values of its path
 
 	status int
 	body   []byte
@@ -126,6 +129,9 @@ func (v *siteRequest) send() {
 
 // errNoCard is the answer to every address that opens no card, whatever was wrong with it.
 var errNoCard = errorCode{"card_not_found", http.StatusNotFound, "Esta tarjeta ya no vale"}
+
+// codeJoinsMany refuses a form to join of a source that has sent too many.
+var codeJoinsMany = errorCode{"joins_many", http.StatusTooManyRequests, "Inténtalo más tarde"}
 
 // missed counts an address that opens nothing among what its source is refused for. The error says
 // that there were too many. What is good is answered all the same.
@@ -153,7 +159,9 @@ func (v *siteRequest) fail(err error) {
 	case http.StatusNotFound:
 		title, text = "site.gone", "site.gone.text"
 	case http.StatusTooManyRequests:
-		title, text = "site.often", "site.often.text"
+		if title, text = "site.often", "site.often.text"; e.code == codeJoinsMany {
+			title, text = "site.later", "site.later.text"
+		}
 	}
 	es, en := allTexts().In("es"), allTexts().In("en")
 	if err := v.render(&sitePage{
@@ -193,7 +201,7 @@ var siteFiles embed.FS
 var siteTemplates = sync.OnceValue(func() templates {
 	all := templates{}
 	layout := template.Must(template.ParseFS(siteFiles, "site/layout.html"))
-	for _, name := range []string{"card", "statement", "gone"} {
+	for _, name := range []string{"card", "statement", "join", "gone"} {
 		all[name] = template.Must(template.Must(layout.Clone()).ParseFS(siteFiles, "site/"+name+".html"))
 	}
 	return all

@@ -3,7 +3,10 @@ package main
 import (
 	"errors"
 	"html/template"
+	"io"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,6 +71,9 @@ func (v *siteRequest) card() (*sitePage, error) {
 		v.exchange.route += ".json"
 		v.Header()["Access-Control-Allow-Origin"] = []string{"*"}
 	}
+	if page, err := v.joining(token); err != nil || page != nil {
+		return page, err
+	}
 	var figures *cardFigures
 	page, err := v.opened(token, func(t *txn, c *customer) (err error) {
 		figures, err = newCardFigures(t, c)
@@ -93,6 +99,7 @@ func (v *siteRequest) card() (*sitePage, error) {
 type shownPage struct {
 	sitePage
 	prose
+	privacy string // the privacy notice; "": there is none
 }
 
 // opened finds the card of a token and runs fn for its customer, in one view of the store. It
@@ -145,12 +152,12 @@ func (v *siteRequest) pageOf(cfg *config) *shownPage {
 	language := allTexts().In(code)
 	return &shownPage{
 		sitePage{Language: language, CSS: stylePath(cfg.Organization.Profile.PrimaryColor), Org: cfg.Organization.Name},
-		prose{f, language},
+		prose{f, language}, textOr(cfg.cards().PrivacyURL, ""),
 	}
 }
 
 func (p *shownPage) cardView(f *cardFigures, statement string) *cardView {
-	view := &cardView{FirstName: textOr(f.FirstName, ""), Code: textOr(f.MemberCode, ""), Statement: statement, AsOf: p.moment(f.AsOf)}
+	view := &cardView{FirstName: textOr(f.FirstName, ""), Code: textOr(f.MemberCode, ""), Statement: statement, Privacy: p.privacy, AsOf: p.moment(f.AsOf)}
 	if view.Code != "" {
 		view.QR = qrPicture(membercode.Plain(view.Code), view.Code, qrPixels)
 	}
@@ -356,10 +363,180 @@ func (p *shownPage) statedView(s *statedProgram, named bool) statedProgramView {
 	return view
 }
 
+// The page to join by, and what it leads to: the code of a pre-enrolment, until that is a card.
+
+// A joinView is what the template of the form shows.
+type joinView struct {
+	Controls  []joinControl
+	Marketing bool   // is ticked
+	Privacy   string // the privacy notice; "": there is none
+}
+
+// A joinControl is a field of the form.
+type joinControl struct{ Name, Label, Kind, Auto, Value, Fault string }
+
+// joinControls are the fields, as POST /customers calls them.
+var joinControls = []joinControl{
+	{Name: "firstName", Label: "site.join.name", Kind: "text", Auto: "given-name"},
+	{Name: "lastName", Label: "site.join.last", Kind: "text", Auto: "family-name"},
+	{Name: "phoneNumber", Label: "site.join.phone", Kind: "tel", Auto: "tel"},
+	{Name: "email", Label: "site.join.email", Kind: "email", Auto: "email"},
+	{Name: "birthDate", Label: "site.join.birth", Kind: "date", Auto: "bday"},
+}
+
+// maxJoinForm bounds the form, in bytes.
+const maxJoinForm = 8 << 10
+
+// A source sends at most so many forms at once, and one more each minute: a shop's guests are one
+// source.
+const (
+	mostJoinsOfSource         = 60
+	joinEvery         instant = minuteMillis
+)
+
+// joinRefresh is after how many seconds the page of a code asks whether it is a card yet.
+const joinRefresh = 15
+
+// joinsAt finds the organization whose page to join by is asked for.
+func (v *siteRequest) joinsAt() (*config, error) {
+	e := v.api.engine
+	org, err := viewStore(v.context(), e.store, func(tx Tx) (uint32, error) { return organizationNumber(tx, v.r.PathValue("slug")) })
+	if err == nil && org == 0 {
+		err = newError(codeRouteNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := read(v.context(), e, org, v.request.now, func(t *txn) (*config, error) { return t.cfg, nil })
+	if err == nil && !cfg.cards().Join {
+		err = newError(codeRouteNotFound)
+	}
+	return cfg, err
+}
+
+func (v *siteRequest) joinForm() (*sitePage, error) {
+	cfg, err := v.joinsAt()
+	if err != nil {
+		return nil, err
+	}
+	return v.formOf(cfg, nil, nil), nil
+}
+
+// formOf is the form with what was typed, and its faults.
+func (v *siteRequest) formOf(cfg *config, typed object, faults []*apiError) *sitePage {
+	page := v.pageOf(cfg)
+	view := &joinView{Controls: slices.Clone(joinControls), Privacy: textOr(cfg.cards().PrivacyURL, "")}
+	_, view.Marketing = typed.get("marketing")
+	for i := range view.Controls {
+		c := &view.Controls[i]
+		c.Value, _ = typed.get(c.Name)
+		c.Label = page.sitePage.T(c.Label)
+		for _, e := range faults {
+			if e.field == c.Name || e.code == codeEmailOrPhoneRequired && c.Name == "phoneNumber" {
+				c.Fault = faultText(page.Language, page.format, e)
+			}
+		}
+	}
+	page.template, page.View, page.Title = "join", view, page.sitePage.T("site.join.title", cfg.Organization.Name)
+	return &page.sitePage
+}
+
+// join keeps a pre-enrolment, and leads to the page of its code. What it answers does not depend on
+// whether anybody is known.
+func (v *siteRequest) join() (*sitePage, error) {
+	cfg, err := v.joinsAt()
+	if err != nil {
+		return nil, err
+	}
+	if v.request.now, err = v.api.engine.momentToWrite(); err != nil {
+		return nil, err
+	}
+	typed, err := v.typed()
+	if err != nil {
+		return nil, err
+	}
+	e, faults := v.enrolmentIn(cfg, typed)
+	if len(faults) > 0 {
+		v.status = http.StatusUnprocessableEntity
+		return v.formOf(cfg, typed, faults), nil
+	}
+	if wait := v.site.joins.take(sourceAddress(v.r, v.api.trusted), v.request.now); wait > 0 {
+		return nil, newError(codeJoinsMany).header("Retry-After", strconv.FormatInt(int64((wait+999)/1000), 10))
+	}
+	token, err := write(v.context(), v.api.engine, cfg.Number, v.request.now, func(t *txn) (string, error) {
+		token, _, err := t.cards.prepare(preEnrolment{
+			FirstName: e.FirstName, LastName: e.LastName, Email: e.Email, Phone: e.Phone, BirthDate: e.BirthDate, Marketing: e.Marketing == consentGiven,
+		})
+		return token, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	v.Header()["Location"] = []string{"/t/" + token}
+	v.status = http.StatusSeeOther
+	v.send()
+	return nil, nil
+}
+
+// typed is the form that was sent.
+func (v *siteRequest) typed() (object, error) {
+	if media, _, _ := strings.Cut(v.r.Header.Get("Content-Type"), ";"); strings.TrimSpace(media) != "application/x-www-form-urlencoded" {
+		return nil, newError(codeUnsupportedMediaType)
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(v.ResponseWriter, v.r.Body, maxJoinForm))
+	if err != nil {
+		return nil, newError(codeBodyTooLarge)
+	}
+	return parseForm(string(text))
+}
+
+// enrolmentIn reads a form as POST /customers reads its body.
+func (v *siteRequest) enrolmentIn(cfg *config, typed object) (enrolment, []*apiError) {
+	var body object
+	for _, c := range joinControls {
+		if value, _ := typed.get(c.Name); trimBlanks(value) != "" {
+			body = append(body, pair{c.Name, string(appendJSONString(nil, value))})
+		}
+	}
+	if _, ticked := typed.get("marketing"); ticked {
+		body = append(body, pair{"marketing", "true"})
+	}
+	req := v.request
+	req.Request, req.caller, req.fields = v.r, caller{cfg: cfg}, newFields(body)
+	req.fields.beStrict() // tells all faults at once
+	e := req.enrolment()
+	if req.fields.err == nil {
+		return e, nil
+	}
+	if faults := req.fields.strict.faults; len(faults) > 0 {
+		return e, faults
+	}
+	return e, []*apiError{publicError(req.fields.err)}
+}
+
+// joining is the page of the code of a pre-enrolment; nil: the token is none's.
+func (v *siteRequest) joining(token string) (*sitePage, error) {
+	e := v.api.engine
+	p, err := viewStore(v.context(), e.store, func(tx Tx) (*preEnrolment, error) { return joinByToken(tx, token, v.request.now) })
+	if err != nil || p == nil || v.asJSON {
+		return nil, err
+	}
+	cfg, err := read(v.context(), e, p.Org, v.request.now, func(t *txn) (*config, error) { return t.cfg, nil })
+	if err != nil {
+		return nil, err
+	}
+	page := v.pageOf(cfg)
+	page.template, page.Title, page.Refresh = "card", page.sitePage.T("site.title"), joinRefresh
+	page.View = &cardView{Join: membercode.Written(p.Code), QR: qrPicture(p.Code, p.Code, qrPixels)}
+	return &page.sitePage, nil
+}
+
 // newSite makes the pages.
 func newSite(a *api) *site {
-	s := &site{api: a, mux: http.NewServeMux()}
+	s := &site{api: a, joins: newSourceLimits(mostJoinsOfSource, joinEvery), mux: http.NewServeMux()}
 	s.page("GET /t/{token}", (*siteRequest).card)
+	s.page("GET /u/{slug}", (*siteRequest).joinForm)
+	s.page("POST /u/{slug}", (*siteRequest).join)
 	s.page("GET /t/{token}/estado", (*siteRequest).statement)
 	s.mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) { w.(*exchange).fail(newError(codeRouteNotFound)) })
 	return s

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -404,5 +405,120 @@ func TestSiteEndsBetween(t *testing.T) {
 			t.Errorf("%s: %d, ended %t", name, w.Code, ended)
 		}
 		shop.verified()
+	}
+}
+
+// sent posts a form of the site.
+func (s *cardShop) sent(path, form string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("POST", path, strings.NewReader(form))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Host = cardsHost
+	return answerTo(s.api, r)
+}
+
+// TestSiteJoin goes from the form to the card: the page of the code asks for itself again until the
+// counter has used it.
+func TestSiteJoin(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{settings: `"cards":{"join":true,"privacyUrl":"https://cafe.example/aviso"}`}).withCards()
+	form := s.opened("/u/cafe-luna")
+	for _, text := range []string{"Únete a Café Luna", `name="phoneNumber"`, `href="https://cafe.example/aviso"`, "Quiero recibir avisos"} {
+		if !strings.Contains(form, text) {
+			t.Errorf("the form lacks %q", text)
+		}
+	}
+	w := s.sent("/u/cafe-luna", "firstName=Nora&phoneNumber=55+1234+9999&birthDate=1990-05-14&marketing=true")
+	path := w.Header().Get("Location")
+	if w.Code != http.StatusSeeOther || !strings.HasPrefix(path, "/t/") || len(path) != 3+tokenLength {
+		t.Fatalf("%d %v\n%s", w.Code, w.Header(), w.Body)
+	}
+	page := s.opened(path)
+	code := regexp.MustCompile(`J-[0-9A-Z]{4}-[0-9A-Z]{2}`).FindString(page)
+	if code == "" || !strings.Contains(page, `http-equiv="refresh" content="15"`) || strings.Contains(page, "Nora") {
+		t.Errorf("the page of the code:\n%s", page)
+	}
+	for _, other := range []string{path + ".json", path + "/estado"} {
+		if w := s.visit("GET", other); w.Code != http.StatusNotFound {
+			t.Errorf("%s: %d", other, w.Code)
+		}
+	}
+	if w := s.post("/api/v1/customers", "", `{"joinCode":"`+code+`"}`); w.Code != http.StatusCreated || !strings.Contains(w.Body.String(), `"hasCard":true`) || !strings.Contains(w.Body.String(), `"marketing":true`) {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	if page = s.opened(path); !strings.Contains(page, "Hola, Nora") || strings.Contains(page, "refresh") {
+		t.Errorf("the card:\n%s", page)
+	}
+}
+
+// TestSiteJoinTells: what is answered to a form does not depend on whether anybody is known, and
+// faults are told as POST /customers tells them.
+func TestSiteJoinTells(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{settings: `"cards":{"join":true}`}).withCards()
+	must(s.shop, func(t *txn) (any, error) {
+		_, _, err := t.customers.enrol(enrolment{FirstName: "Ana", Phone: "+525512349999"})
+		return nil, err
+	})
+	var answers []string
+	for _, phone := range []string{"55+1234+9999", "55+1234+9998"} {
+		w := s.sent("/u/cafe-luna", "phoneNumber="+phone)
+		w.Header().Del("X-Request-Id")
+		page := s.opened(w.Header().Get("Location"))
+		w.Header().Del("Location")
+		page = regexp.MustCompile(`J-?[0-9A-Z]{4}-?[0-9A-Z]{2}|d="[^"]*"`).ReplaceAllString(page, "")
+		answers = append(answers, fmt.Sprint(w.Code, w.Header(), w.Body, page))
+	}
+	if answers[0] != answers[1] {
+		t.Errorf("known and unknown (-known +unknown):\n%s", diff.Diff(answers[0], answers[1]))
+	}
+	for form, fault := range map[string]string{
+		"": "Hace falta un teléfono o un email", "firstName=Ana": "Hace falta un teléfono o un email", "phoneNumber=123": "no es válido", "email=malo": "El email no es válido",
+		"phoneNumber=55+1234+9999&birthDate=2999-01-01": "no futura", "firstName=" + strings.Repeat("a", 101) + "&phoneNumber=55+1234+9999": "100 caracteres",
+	} {
+		w := s.sent("/u/cafe-luna", form)
+		if w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), fault) || !strings.Contains(w.Body.String(), `class="fault"`) {
+			t.Errorf("%s: %d, no %q\n%s", form, w.Code, fault, w.Body)
+		}
+	}
+	if w := s.visit("POST", "/u/cafe-luna"); w.Code != http.StatusUnsupportedMediaType {
+		t.Errorf("no form: %d", w.Code)
+	}
+	if w := s.sent("/u/cafe-luna", "phoneNumber="+strings.Repeat("5", maxJoinForm)); w.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("a long form: %d", w.Code)
+	}
+}
+
+// TestSiteJoinMany: after 60 forms in an hour a source is told to come later; other sources are not.
+func TestSiteJoinMany(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{settings: `"cards":{"join":true}`}).withCards()
+	for i := range mostJoinsOfSource {
+		if w := s.sent("/u/cafe-luna", fmt.Sprintf("phoneNumber=55+1234+%04d", i)); w.Code != http.StatusSeeOther {
+			t.Fatalf("form %d: %d", i, w.Code)
+		}
+	}
+	if w := s.sent("/u/cafe-luna", "phoneNumber=55+1234+9999"); w.Code != http.StatusTooManyRequests || !strings.Contains(w.Body.String(), "Inténtalo más tarde") {
+		t.Errorf("one more: %d\n%s", w.Code, w.Body)
+	}
+	r := httptest.NewRequest("POST", "/u/cafe-luna", strings.NewReader("phoneNumber=55+1234+9999"))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Host, r.RemoteAddr = cardsHost, "198.51.100.7:1234"
+	if w := answerTo(s.api, r); w.Code != http.StatusSeeOther {
+		t.Errorf("another source: %d", w.Code)
+	}
+}
+
+// TestSiteJoinOff: without the setting, and of no organization, there is no page to join by.
+func TestSiteJoinOff(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{}).withCards()
+	gone := s.visit("GET", "/t/nada").Body.String()
+	for _, path := range []string{"/u/cafe-luna", "/u/otra", "/u/", "/u"} {
+		if w := s.visit("GET", path); w.Code != http.StatusNotFound || w.Body.String() != gone {
+			t.Errorf("GET %s: %d", path, w.Code)
+		}
+	}
+	if w := s.sent("/u/cafe-luna", "phoneNumber=55+1234+9999"); w.Code != http.StatusNotFound {
+		t.Errorf("POST: %d", w.Code)
 	}
 }

@@ -221,17 +221,17 @@ func (e *engine) dropEvents(ctx context.Context, moment func() (instant, error))
 // eventsDropEvery is how often old events are looked for, in milliseconds.
 const eventsDropEvery = 60 * 60 * 1000
 
-// dropEnded drops the sessions that have ended, and invitations that nobody asks about any more,
-// once in endedEvery.
+// dropEnded drops the sessions that have ended, and invitations and pre-enrolments that are of no use
+// any more, once in endedEvery.
 func (e *engine) dropEnded(ctx context.Context, moment func() (instant, error)) error {
 	now, err := moment()
 	last := instant(e.sessionsDropped.Load())
 	if err != nil || now < last.add(endedEvery) && now >= last {
 		return err
 	}
-	for _, letter := range []key{newKey('S'), newKey('V')} {
-		for from := letter; from != nil && err == nil; {
-			from, err = e.dropEndedFrom(ctx, from, letter.after(), now)
+	for _, all := range []key{newKey('S'), newKey('V'), tableJoins.fixed()} {
+		for from := all; from != nil && err == nil; {
+			from, err = e.dropEndedFrom(ctx, from, all.after(), now)
 		}
 	}
 	if err == nil {
@@ -240,8 +240,8 @@ func (e *engine) dropEnded(ctx context.Context, moment func() (instant, error)) 
 	return err
 }
 
-// dropEndedFrom drops the ended ones of endedBatch sessions or invitations from a key on. It returns
-// where to go on; nil at the end.
+// dropEndedFrom drops the ended ones of endedBatch sessions, invitations or pre-enrolments from a key
+// on. It returns where to go on; nil at the end.
 func (e *engine) dropEndedFrom(ctx context.Context, from, to key, now instant) (next key, err error) {
 	type found struct {
 		ended []key
@@ -278,9 +278,13 @@ func (e *engine) dropEndedFrom(ctx context.Context, from, to key, now instant) (
 	})
 }
 
-// hasEnded reports whether a session or an invitation is of no use any more.
+// hasEnded reports whether a session, an invitation or a pre-enrolment is of no use any more.
 func (e *engine) hasEnded(entry Entry, now instant) (bool, error) {
-	if entry.Key[0] == 'V' {
+	switch entry.Key[0] {
+	case 'Y':
+		p, err := decodeEntry[preEnrolment](entry)
+		return err == nil && p.isOld(now), err
+	case 'V':
 		i, err := decodeEntry[invitation](entry)
 		return err == nil && now >= i.Expires.add(invitationKept), err
 	}
@@ -296,6 +300,9 @@ func (e *engine) dropIfEnded(tx Tx, k key, now instant) error {
 	entry := Entry{Key: k, Value: value}
 	if ended, err := e.hasEnded(entry, now); err != nil || !ended {
 		return err
+	}
+	if k[0] == 'Y' {
+		return dropJoin(tx, k[2:])
 	}
 	hash := [32]byte(k[1:])
 	if k[0] == 'V' {

@@ -3,8 +3,11 @@ package main
 import (
 	"cmp"
 	"html/template"
+	"net/http"
 	"slices"
 	"strings"
+
+	"sello/internal/membercode"
 )
 
 // The till: find the customer, register the sale, hand over the reward. Three screens with
@@ -20,11 +23,14 @@ func tillArea() panelArea {
 		{"/panel/caja", "till", "till", tillPage},
 		{enrolPath, "customers:write", "enrol", withForms(enrolPage)},
 		{"/panel/caja/{customerId}", "till", "till-customer", withForms(tillCustomerPage)},
+		{joinPath, "customers:write", "join", withForms(joinPage)},
 		{customer + "/tarjeta", "customers:write", "card", withForms(cardPage)},
 		{"/panel/caja/{customerId}/venta/{transactionId}", "till", "till-sale", withForms(tillSalePage)},
 		{"/panel/caja/{customerId}/canje/{redemptionId}", "till", "till-redemption", withForms(tillRedemptionPage)},
 	}, []panelForm{
 		{path: enrolPath, need: "customers:write", from: enrolPath, members: enrolMembers, handle: enrolNew, action: "customer.created",
+			forms: true, done: func(_ *panelRequest, id string) string { return "/panel/caja/" + id }},
+		{path: joinPath, need: "customers:write", from: joinPath, members: []formMember{{name: "joinCode", kind: pathMember}, {name: "card", kind: checkMember}}, handle: joinByForm,
 			forms: true, done: func(_ *panelRequest, id string) string { return "/panel/caja/" + id }},
 		{path: customer + "/tarjeta", need: "customers:write", from: customer + "/tarjeta", handle: issueCardByForm, shown: &panelPage{customer + "/tarjeta", "customers:write", "card-made", nil}, done: toCard},
 		{path: customer + "/tarjeta/anular", need: "customers:write", from: customer + "/tarjeta", handle: revokeCard, done: toCard},
@@ -113,6 +119,9 @@ func tillPage(v *panelRequest) (any, fillFunc) {
 		case view.One != (id{}):
 			v.leadsTo = withToken("/panel/caja/"+view.One.String(), v.panel.random())
 			return nil
+		case view.Join != "":
+			v.leadsTo, v.faults = withToken(view.Join, v.panel.random()), nil
+			return nil
 		case view.Sale != "":
 			v.leadsTo, v.faults = withToken(view.Sale, v.panel.random()), nil
 			return nil
@@ -142,6 +151,45 @@ func enrolPage(v *panelRequest) (any, fillFunc) {
 	view.Email, _ = v.request.query.get("email")
 	view.Known = view.Phone != "" || view.Email != ""
 	return view, nil
+}
+
+// A joinPageView is what somebody said of themselves, and the customer who has the contact already.
+type joinPageView struct {
+	Written string // the code
+	Who     preEnrolment
+	Known   string // who that customer is, masked; "": there is none
+	Name    string // what the customer is called, if that differs
+}
+
+func joinPage(v *panelRequest) (any, fillFunc) {
+	view := &joinPageView{}
+	return view, func(t *txn) error {
+		p, _, err := t.cards.joining(v.r.PathValue("joinCode"))
+		if err != nil {
+			return err
+		}
+		view.Who, view.Written = *p, membercode.Written(p.Code)
+		known, err := t.customers.enrolled(p.enrolment())
+		if err != nil || known == nil {
+			return err
+		}
+		if view.Known = known.masked(); known.doubtOf(p.enrolment()) != noDoubt {
+			view.Name = known.name()
+		}
+		return nil
+	}
+}
+
+// joinByForm enrols who filled in a form on their phone.
+func joinByForm(r *request) action {
+	join := createCustomer(r)
+	return func(t *txn) (any, error) {
+		done, err := join(t)
+		if made, is := done.(reply); err == nil && is && made.status == http.StatusCreated {
+			err = t.audit.note("customer.created", made.body.(customerDetail).ID.String(), nil)
+		}
+		return done, err
+	}
 }
 
 type tillCustomerView struct {

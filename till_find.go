@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ type tillView struct {
 	Query          string
 	Asked          bool
 	One            id     // the customer that was found; zero: none, or several
+	Join           string // the page of the pre-enrolment whose code was found; "": none
 	Sale           string // the page of the sale whose ticket was found; "": none
 	Hits           []tillHit
 	All            uint64 // how many the search found; Hits is a page of them
@@ -102,6 +104,9 @@ func (view *tillView) find(v *panelRequest) fillFunc {
 			view.One = one.ID
 			return nil
 		}
+		if view.Join, err = joinOf(t, view.Query); err != nil || view.Join != "" {
+			return err
+		}
 		if view.Sale, err = tillTicket(t, v.member, view.Query); err != nil || view.Sale != "" {
 			return err
 		}
@@ -122,6 +127,9 @@ func (view *tillView) find(v *panelRequest) fillFunc {
 }
 
 const enrolPath = "/panel/caja/alta"
+
+// joinPath is where who filled in a form on their phone is enrolled, by the code that it gave.
+const joinPath = "/panel/caja/{joinCode}/alta"
 
 // customerByExact finds the customer with a contact, an externalId or a member code; nil: there is
 // none. Letters may spell a phone, but more likely stand in a number in another system or in a code.
@@ -196,6 +204,18 @@ func tillCode(t *txn, text string) (string, error) {
 	}
 	owner, err := t.merges.ownerID(x.Customer)
 	return "/panel/caja/" + owner.String() + "/canje/" + x.ID.String(), err
+}
+
+// joinOf is the page of the pre-enrolment that a text is the code of; "" if there is none.
+func joinOf(t *txn, text string) (string, error) {
+	p, _, err := t.cards.joining(text)
+	if codeOf, is := errors.AsType[*apiError](err); is && codeOf.code == codeJoinCodeNotFound {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return strings.Replace(joinPath, "{joinCode}", p.Code, 1), nil
 }
 
 // tillTicket is the page of the newest purchase that a text is the externalId of, among those that

@@ -114,6 +114,9 @@ func (r *verifyRun) pass() (*verification, error) {
 	if err := all.cards(); err != nil {
 		return nil, err
 	}
+	if err := all.joins(uint32(n)); err != nil {
+		return nil, err
+	}
 	if err := all.people(uint32(n)); err != nil {
 		return nil, err
 	}
@@ -248,6 +251,8 @@ func (r *verifyRun) sharedTables(all *findings) error {
 		{tableSlugs, newKey('o').byte('s')},
 		{tableEmails, newKey('N')},
 		{tableInvitationList, newKey('L')},
+		{tableJoinCodes, tableJoinCodes.fixed()},
+		{tableJoinTurns, tableJoinTurns.fixed()},
 	}
 	_, err := r.verifier(r.txn(nil, r.now), all).inParallel(len(parts), func(w *verifier, i int) error {
 		return w.scanTable(parts[i].table, parts[i].prefix)

@@ -194,6 +194,41 @@ func (v *verifier) cards() error {
 	})
 }
 
+// joinForgotten is how long after its end a pre-enrolment is there by mistake. A shop that was closed
+// for weeks may sell again before its first sweep.
+const joinForgotten instant = 31 * 24 * 60 * 60 * 1000
+
+// joins checks the pre-enrolments of all organizations: that their code and their turn lead to them,
+// and that none is kept for long.
+func (v *verifier) joins(organizations uint32) error {
+	latest := map[uint32]instant{}
+	return eachRecord(v, tableJoins, tableJoins.fixed(), func(e Entry, p *preEnrolment) error {
+		what, hash := subject{kind: "alta por terminar " + p.Code}, e.Key[2:]
+		if p.Org == 0 || p.Org > organizations {
+			v.problem("%v: no hay tal organización", what)
+			return nil
+		}
+		last, known := latest[p.Org]
+		if !known {
+			n, err := get[counters](v.txn.Tx, orgKey('n', p.Org))
+			if err != nil && !isDamaged(err) {
+				return err
+			}
+			if n != nil {
+				last = n.Latest
+			}
+			latest[p.Org] = last
+		}
+		if !isJoinCode(p.Code) || last > p.At+joinLife+joinForgotten {
+			v.problem("%v: su código no es uno, o tendría que haberse borrado", what)
+		}
+		if err := v.has(tableJoinCodes, joinCodeKey(p.Org, p.Code), hash, what); err != nil {
+			return err
+		}
+		return v.has(tableJoinTurns, joinTurnsKey(p.Org).u64(p.Seq), hash, what)
+	})
+}
+
 func (v *verifier) historyOf(c *customer, what subject) error {
 	family, err := v.family(c)
 	if err != nil {

@@ -119,6 +119,7 @@ func newRichShop(t *testing.T) *shop {
 	s.useKey()
 	s.usePanel()
 	s.card(rosa, 90)
+	s.joining(preEnrolment{FirstName: "Sol", LastName: "Vega", Email: "sol@example.com", Phone: "+525587654321", BirthDate: 19900514, Marketing: true})
 	return s
 }
 
@@ -520,7 +521,7 @@ func TestVerifySeesChanges(t *testing.T) {
 		"m": mutations[movement], "t": mutations[sale], "r": mutations[redemption], "O": mutations[hold], "i": mutations[replay], "I": mutations[replaySlices], "u": mutations[savedUsage],
 		"p": mutations[identity], "n": mutations[counters], "e": mutations[typeCount], "y": mutations[tally],
 		"A": mutations[auditEntry], "P": mutations[purse], "Gu": mutations[undoRequest],
-		"U0": mutations[user], "U1": mutations[secondFactor], "U4": mutations[device], "M": mutations[membership], "S": mutations[session], "V": mutations[invitation], "Yc": mutations[card],
+		"U0": mutations[user], "U1": mutations[secondFactor], "U4": mutations[device], "M": mutations[membership], "S": mutations[session], "V": mutations[invitation], "Yc": mutations[card], "Yp": mutations[preEnrolment],
 	}
 	caught, tried := map[string]bool{}, map[string]int{} // by field: was any change of it seen, of how many?
 	most := sized(1<<20, 12)

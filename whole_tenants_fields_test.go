@@ -20,6 +20,8 @@ import (
 var bases = []row{
 	{text: `POST /api/v1/customers
 {"email": "new@example.com", "phoneNumber": "+525512349999", "firstName": "Eva", "lastName": "Luz", "externalId": "E", "birthDate": "1990-03-14", "marketing": true, "attributes": {"a": 1}}`},
+	{text: `POST /api/v1/customers
+{"joinCode": "{join}", "card": true, "externalId": "E"}`},
 	{text: `PATCH /api/v1/customers/{customer}
 {"email": "new@example.com", "phoneNumber": "+525512349999", "firstName": "Eva", "lastName": "Luz", "status": "Active", "externalId": "E", "birthDate": "1990-03-14", "marketing": true, "attributes": {"a": 1}}`},
 	{text: `POST /api/v1/customers/{customer}/merge
@@ -68,7 +70,7 @@ func (s *street) hostile(field string) string {
 		"externalId": `"H"`, "originalTransactionId": id("return"), "productId": id("gorra"),
 		"sku": `"H"`, "price": `7`, "quantity": `1.5`, "status": `"Inactive"`, "birthDate": `"1991-12-31"`, "attributes": `{"h": true}`, "marketing": `false`,
 		"code": id("spare"), "transactionId": id("return"), "from": id("solo"), "confirm": `"no"`,
-		"occurredAt": `"2026-11-18T10:00:00Z"`, "actor": `"h"`, "again": `"h"`, "restoreRedemptions": `"h"`, "expectedPoints": `7`, "expiresInSeconds": `700`, "expiresInDays": `7`, "reference": `"H"`, "pay": `{"points": 20}`, "labels": `{"h": "h"}`, "transactions": `[{"customerId": ` + id("solo") + `, "totalAmount": 7}]`,
+		"occurredAt": `"2026-11-18T10:00:00Z"`, "actor": `"h"`, "again": `"h"`, "restoreRedemptions": `"h"`, "expectedPoints": `7`, "expiresInSeconds": `700`, "expiresInDays": `7`, "joinCode": `"J000000"`, "card": `"si"`, "reference": `"H"`, "pay": `{"points": 20}`, "labels": `{"h": "h"}`, "transactions": `[{"customerId": ` + id("solo") + `, "totalAmount": 7}]`,
 		"movements": `[{"customerId": ` + id("solo") + `, "type": "Credit", "amount": 7, "loyaltyProgramId": ` + id("club") + `}]`,
 	}
 	if values[field] == "" {

@@ -127,7 +127,7 @@ func newStreet(t *testing.T) *street {
 	for _, r := range s.world.api.routes() {
 		s.routes = append(s.routes, &r)
 	}
-	for _, org := range []string{here, there, planOff} {
+	for number, org := range []string{here, there, planOff} {
 		s.world.seed, s.world.seeds = org, 0
 		s.world.apply(fmt.Appendf(nil, streetDocument, org))
 		s.world.direct("key " + org + " " + org)
@@ -141,6 +141,12 @@ func newStreet(t *testing.T) *street {
 				t.Fatalf("%s\n%s", text, got)
 			}
 		}
+		code, err := write(t.Context(), s.world.engine, uint32(number+1), instantOf(s.world.engine.now()), func(t *txn) (string, error) {
+			_, code, err := t.cards.prepare(preEnrolment{FirstName: org, Phone: s.value(org, "phone")[:10] + "77"})
+			return code, err
+		})
+		s.world.must(err)
+		s.world.name(org+".join", code)
 		// What is retried is remembered.
 		for i := range rows {
 			if !strings.HasPrefix(rows[i].text, "POST") || rows[i].once {
@@ -331,6 +337,12 @@ func owner(e Entry) (uint32, error) {
 			return 0, err
 		}
 		return key.Org, nil
+	case of == tableJoins:
+		p, err := decodeEntry[preEnrolment](e)
+		if err != nil {
+			return 0, err
+		}
+		return p.Org, nil
 	case of == tableCards:
 		d, err := decodeEntry[card](e)
 		if err != nil {
@@ -1111,6 +1123,8 @@ Idempotency-Key: {retry}
 	{text: `POST /api/v1/customers/{pair}/merge
 {"from": "{customer}"}`, want: 200, once: true},
 	{text: `GET /api/v1/customers/{customer}/export`, want: 200},
+	{text: `POST /api/v1/customers
+{"joinCode": "{join}", "card": true}`, want: 201, once: true},
 	{text: `POST /api/v1/customers/{customer}/card
 Idempotency-Key: {retry}
 {"expiresInDays": 30}`, want: 201},

@@ -186,3 +186,17 @@ func Written(code string) string {
 	}
 	return b.String()
 }
+
+// Random returns a code whose symbols are random: one for each byte of seed, which is random.
+func Random(letter byte, seed []byte) string {
+	code := []byte{letter}
+	for _, b := range seed {
+		code = append(code, alphabet[b%byte(len(alphabet))])
+	}
+	return string(code)
+}
+
+// IsRandom reports whether a plain code is one that Random may return for a seed of n bytes.
+func IsRandom(code string, letter byte, n int) bool {
+	return len(code) == 1+n && code[0] == letter && strings.Trim(code[1:], alphabet) == ""
+}

@@ -155,6 +155,18 @@ func TestPlain(t *testing.T) {
 	}
 }
 
+func TestRandom(t *testing.T) {
+	code := Random('J', []byte{0, 31, 32, 255, 10, 26})
+	if code != "J0Z0ZAT" || !IsRandom(code, 'J', 6) {
+		t.Error(code)
+	}
+	for _, no := range []string{"", "J0Z0ZA", "J0Z0ZATT", "T0Z0ZAT", "J0Z0UAT", "JU0Z0ZA", "J0Z0ZAU"} {
+		if IsRandom(no, 'J', 6) {
+			t.Errorf("%q is taken for a code", no)
+		}
+	}
+}
+
 func BenchmarkCode(b *testing.B) {
 	for n := uint64(0); b.Loop(); n++ {
 		members.Code(n)

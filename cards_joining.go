@@ -1,0 +1,239 @@
+package main
+
+import (
+	"slices"
+
+	"sello/internal/membercode"
+)
+
+// Joining (contract §25): somebody fills in a form on their phone, and gets a code for the counter.
+// What was filled in is a pre-enrolment, no customer: nobody has seen yet who that is, and a contact
+// that is known is not told from one that is not. The code is used once, within a day; then the page
+// that showed it is the customer's card.
+//
+//	Y 'p' hash(32)   → pre-enrolment, by the SHA-256 of its token
+//	Y 'j' org code   → that hash
+//	Y 'q' org seq    → that hash, in the order in which they came
+type preEnrolment struct {
+	Org  uint32
+	Seq  uint64
+	Code string
+	At   instant
+
+	FirstName, LastName, Email, Phone string // normalized
+
+	BirthDate birthDate
+	Marketing bool // wants notices
+}
+
+func (p *preEnrolment) fields(c *coder) {
+	uintField(c, &p.Org)
+	c.uint(&p.Seq)
+	c.text(&p.Code)
+	c.instant(&p.At)
+	c.text(&p.FirstName)
+	c.text(&p.LastName)
+	c.text(&p.Email)
+	c.text(&p.Phone)
+	uintField(c, &p.BirthDate)
+	c.bool(&p.Marketing)
+}
+
+// joinLetter begins the code of a pre-enrolment; joinSymbols come after it.
+const (
+	joinLetter  = 'J'
+	joinSymbols = 6
+)
+
+// A pre-enrolment is of use for joinLife; the sweep drops it soon after. An organization has at most
+// mostJoins: the oldest goes.
+const (
+	joinLife  instant = 24 * 60 * 60 * 1000
+	mostJoins         = 10_000
+)
+
+func joinKey(hash []byte) key              { return append(newKey('Y').byte('p'), hash...) }
+func joinCodeKey(org uint32, c string) key { return newKey('Y').byte('j').u32(org).text(c) }
+func joinTurnsKey(org uint32) key          { return newKey('Y').byte('q').u32(org) }
+
+// isOld reports whether a pre-enrolment is of no use any more.
+func (p *preEnrolment) isOld(now instant) bool { return now >= p.At+joinLife }
+
+// joinByToken finds the pre-enrolment of a token; nil if it opens none.
+func joinByToken(tx Tx, token string, now instant) (*preEnrolment, error) {
+	hash := tokenHash(token)
+	p, err := get[preEnrolment](tx, joinKey(hash[:]))
+	if p != nil && p.isOld(now) {
+		p = nil
+	}
+	return p, err
+}
+
+// isJoinCode reports whether a text is a code of a pre-enrolment, be it one that nobody has.
+func isJoinCode(text string) bool {
+	return membercode.IsRandom(membercode.Plain(text), joinLetter, joinSymbols)
+}
+
+// prepare keeps a pre-enrolment, and returns its token and its code.
+func (ca *cardsTxn) prepare(p preEnrolment) (token, code string, err error) {
+	if p.Seq, err = ca.makeRoom(); err != nil {
+		return "", "", err
+	}
+	p.Org, p.At, p.Code = ca.t.org, ca.t.now, ""
+	for try := uint64(0); p.Code == ""; try++ {
+		secret := ca.t.secret("join code", p.Seq<<8+try)
+		code := membercode.Random(joinLetter, secret[:joinSymbols])
+		_, taken, err := ca.t.Get(joinCodeKey(p.Org, code))
+		if err != nil {
+			return "", "", err
+		}
+		if !taken {
+			p.Code = code
+		}
+	}
+	token = ca.newToken("join", p.Seq)
+	hash := tokenHash(token)
+	for _, k := range []key{joinCodeKey(p.Org, p.Code), joinTurnsKey(p.Org).u64(p.Seq)} {
+		if err := ca.t.Put(k, hash[:]); err != nil {
+			return "", "", err
+		}
+	}
+	return token, p.Code, ca.t.put(joinKey(hash[:]), &p)
+}
+
+// makeRoom drops the pre-enrolments before the last mostJoins, the next one counted, and returns its
+// number.
+func (ca *cardsTxn) makeRoom() (next uint64, err error) {
+	turns := joinTurnsKey(ca.t.org)
+	for e, err := range scan(ca.t.Tx, turns, true) {
+		if err != nil {
+			return 0, err
+		}
+		next = uintIn(e.Key[len(turns):])
+		break
+	}
+	if next++; next <= mostJoins {
+		return next, nil
+	}
+	var old [][]byte
+	for e, err := range ca.t.Scan(turns, slices.Clone(turns).u64(next-mostJoins+1), false) {
+		if err != nil {
+			return 0, err
+		}
+		old = append(old, slices.Clone(e.Value))
+	}
+	for _, hash := range old {
+		if err := dropJoin(ca.t.Tx, hash); err != nil {
+			return 0, err
+		}
+	}
+	return next, nil
+}
+
+// dropJoin deletes the pre-enrolment with a hash, if there is one.
+func dropJoin(tx Tx, hash []byte) error {
+	p, err := get[preEnrolment](tx, joinKey(hash))
+	if err != nil || p == nil {
+		return err
+	}
+	for _, k := range []key{joinKey(hash), joinCodeKey(p.Org, p.Code), joinTurnsKey(p.Org).u64(p.Seq)} {
+		if err := tx.Delete(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joining finds the pre-enrolment with a code as people write it; join_code_not_found if there is
+// none, or it is too old.
+func (ca *cardsTxn) joining(code string) (p *preEnrolment, hash []byte, err error) {
+	if isJoinCode(code) {
+		if hash, _, err = ca.t.Get(joinCodeKey(ca.t.org, membercode.Plain(code))); err == nil && hash != nil {
+			hash = slices.Clone(hash)
+			p, err = get[preEnrolment](ca.t.Tx, joinKey(hash))
+		}
+	}
+	if err == nil && (p == nil || p.isOld(ca.t.now)) {
+		err = newError(codeJoinCodeNotFound)
+	}
+	return p, hash, err
+}
+
+// enrolment is what a pre-enrolment says about a customer, as of when it was sent.
+func (p *preEnrolment) enrolment() enrolment {
+	e := enrolment{FirstName: p.FirstName, LastName: p.LastName, Email: p.Email, Phone: p.Phone, BirthDate: p.BirthDate}
+	if p.Marketing {
+		e.Marketing, e.MarketingAt = consentGiven, p.At
+	}
+	return e
+}
+
+// A joinRequest is the use of a pre-enrolment at the counter.
+type joinRequest struct {
+	Code string
+	Here bool // who enrols has seen that the person is the known customer
+
+	ExternalID string
+	Attributes []attribute
+}
+
+// join enrols who filled in a pre-enrolment, whose page becomes the customer's card. A customer
+// who has the contact already gets neither what the form says nor the card, unless the person is there:
+// anybody can type somebody else's phone. The code is used up.
+func (ca *cardsTxn) join(in joinRequest) (c *customer, created bool, err error) {
+	p, hash, err := ca.joining(in.Code)
+	if err != nil {
+		return nil, false, err
+	}
+	e := p.enrolment()
+	known, err := ca.t.customers.enrolled(e)
+	if err != nil {
+		return nil, false, err
+	}
+	if known != nil && !in.Here {
+		e = enrolment{}
+	}
+	e.ExternalID, e.Attributes = in.ExternalID, in.Attributes
+	if c, err = ca.t.customers.enrolAs(known, e); err == nil {
+		err = dropJoin(ca.t.Tx, hash)
+	}
+	if err == nil && (known == nil || in.Here) {
+		err = ca.becomes(c, hash)
+	}
+	return c, known == nil, err
+}
+
+// becomes makes the token with a hash that of a customer's card.
+func (ca *cardsTxn) becomes(c *customer, hash []byte) error {
+	if err := c.mustBeActive(); err != nil {
+		return err
+	}
+	if _, err := ca.end(c); err != nil {
+		return err
+	}
+	_, err := ca.keep(c, hash, never)
+	return err
+}
+
+// forgetJoins drops the pre-enrolments that have a contact of a customer.
+func (ca *cardsTxn) forgetJoins(c *customer) error {
+	var gone [][]byte
+	for e, err := range scan(ca.t.Tx, joinTurnsKey(ca.t.org), false) {
+		if err != nil {
+			return err
+		}
+		p, err := get[preEnrolment](ca.t.Tx, joinKey(e.Value))
+		if err != nil {
+			return err
+		}
+		if p != nil && (p.Email != "" && p.Email == c.Email || p.Phone != "" && p.Phone == c.Phone) {
+			gone = append(gone, slices.Clone(e.Value))
+		}
+	}
+	for _, hash := range gone {
+		if err := dropJoin(ca.t.Tx, hash); err != nil {
+			return err
+		}
+	}
+	return nil
+}
