@@ -1,7 +1,7 @@
 // Package panel has only tests. They use the panel in Chromium, as people do, against a sello
 // that they build: log-in, requests, the till, and what everybody meets on every page:
 // accessibility by axe, the keyboard, sizes, contrast, weight, and what scripts and other
-// sites may not do.
+// sites may not do. Those of TestCard… use the pages that customers open on their phones.
 //
 // What comes from npm is pinned by package-lock.json and installed into a temporary directory.
 // A test skips and says why where Chromium, npm or the registry is missing.

@@ -36,8 +36,8 @@ func (p *tab) photo(selector string) image.Image {
 	return img
 }
 
-// scanned returns the address that the QR code in a photo has.
-func (p *tab) scanned(photo image.Image) *url.URL {
+// read returns the text that the QR code in a photo has.
+func (p *tab) read(photo image.Image) string {
 	p.t.Helper()
 	bitmap, err := gozxing.NewBinaryBitmapFromImage(photo)
 	if err != nil {
@@ -47,7 +47,13 @@ func (p *tab) scanned(photo image.Image) *url.URL {
 	if err != nil {
 		p.t.Fatalf("no QR code is seen: %v", err)
 	}
-	u, err := url.Parse(result.GetText())
+	return result.GetText()
+}
+
+// scanned returns the address that it has.
+func (p *tab) scanned(photo image.Image) *url.URL {
+	p.t.Helper()
+	u, err := url.Parse(p.read(photo))
 	if err != nil {
 		p.t.Fatal(err)
 	}

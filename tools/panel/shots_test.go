@@ -13,23 +13,41 @@ import (
 
 var shots = flag.String("shots", "", "the directory to which TestShots writes pictures of all pages")
 
-// TestShots makes pictures of all pages, whole, in all looks and both languages.
+// TestShots makes pictures of all pages, whole, in all looks and both languages: of the panel's,
+// and of those that customers open.
 func TestShots(t *testing.T) {
 	if *shots == "" {
 		t.Skip("-shots DIR makes pictures of all pages")
 	}
-	s := inStock(t)
-	for _, lang := range []string{"es", "en"} {
-		s.speak("owner", lang)
-		for _, one := range looks {
-			p := s.as("owner", width(one.width, one.height), media("prefers-color-scheme", one.theme))
-			for _, v := range views() {
-				v.open(p)
-				p.save(lang + "-" + one.String() + "-" + v.name)
+	t.Run("panel", func(t *testing.T) {
+		s := inStock(t)
+		for _, lang := range []string{"es", "en"} {
+			s.speak("owner", lang)
+			for _, one := range looks {
+				s.as("owner", width(one.width, one.height), media("prefers-color-scheme", one.theme)).saveAll(views(), lang, one)
 			}
 		}
+		s.speak("owner", "es")
+	})
+	t.Run("cards", func(t *testing.T) {
+		s := newShop(t)
+		c := s.giveCards()
+		for _, lang := range []string{"es", "en"} {
+			s.show(lang)
+			for _, one := range looks {
+				open(t, s.Base, width(one.width, one.height), media("prefers-color-scheme", one.theme)).saveAll(c.views(), lang, one)
+			}
+		}
+	})
+}
+
+// saveAll writes a picture of each page.
+func (p *tab) saveAll(views []view, lang string, one look) {
+	p.t.Helper()
+	for _, v := range views {
+		v.open(p)
+		p.save(lang + "-" + one.String() + "-" + v.name)
 	}
-	s.speak("owner", "es")
 }
 
 // speak sets the language of a person.
