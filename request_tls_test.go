@@ -225,6 +225,15 @@ func TestRedirect(t *testing.T) {
 			t.Errorf("%s is sent to %s", host, got)
 		}
 	}
+	a := newWorld(t, newMemStore()).api
+	cards := (&site{api: a, host: cardsHost}).byName(a.redirects(8443, cardsBase), a.redirects(8443, "https://puntos.tienda.mx"))
+	for host, want := range map[string]string{"Club.test:80": cardsBase, "tienda.mx": "https://puntos.tienda.mx", "x.club.test": "https://puntos.tienda.mx"} {
+		req := httptest.NewRequest("GET", "/t/x", nil)
+		req.Host = host
+		if got := answerTo(cards, req).Header().Get("Location"); got != want+"/t/x" {
+			t.Errorf("%s is sent to %s", host, got)
+		}
+	}
 	for port, want := range map[int]string{443: "https://[::1]", 8443: "https://[::1]:8443"} {
 		req := httptest.NewRequest("GET", "/x", nil)
 		req.Host = "[::1]"

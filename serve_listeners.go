@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -112,7 +113,11 @@ func (s *service) startRedirect(addr string) error {
 	if s.panel != nil && s.panel.address.isSecure() {
 		to = s.panel.address.origin()
 	}
-	s.redirect = newServer(s.api.redirects(tcp.Port, to), s.log)
+	redirects := s.api.redirects(tcp.Port, to)
+	if s.site != nil && s.site.host != "" && strings.HasPrefix(s.api.cards, "https://") {
+		redirects = s.site.byName(s.api.redirects(tcp.Port, s.api.cards), redirects)
+	}
+	s.redirect = newServer(redirects, s.log)
 	within := newGate(l.(*net.TCPListener), redirectConns, redirectConnsPerSource, loopback[:], nil, s.log)
 	go func() { s.ended <- s.redirect.Serve(s.api.connections(within)) }()
 	s.log.Info("redirecting", "addr", l.Addr().String())

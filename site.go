@@ -71,6 +71,17 @@ func (s *site) answers(r *http.Request) bool {
 	return false
 }
 
+// byName gives what comes to the cards' name to own, and all else to other.
+func (s *site) byName(own, other http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if hostName(r.Host) == s.host {
+			own.ServeHTTP(w, r)
+			return
+		}
+		other.ServeHTTP(w, r)
+	})
+}
+
 // hostName is a host without its port, in lower case.
 func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
