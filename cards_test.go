@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"sello/internal/processtest"
 )
 
 // An issuedCard is a card as the test knows it.
@@ -356,4 +359,98 @@ func TestJoiningOnce(t *testing.T) {
 	if created.Load() != 1 || gone.Load() != 99 || s.opens(token) == (id{}) {
 		t.Errorf("%d created, %d not found", created.Load(), gone.Load())
 	}
+}
+
+// A killedCards is a server that gives one customer cards until it is killed.
+type killedCards struct {
+	*till
+	key, path string
+	server    *processtest.Process
+	tokens    []string // all that were told
+}
+
+func (s *killedCards) start() {
+	s.Helper()
+	var err error
+	if s.server, err = processtest.Start(s, selloCommand(s, "serve", "-cards", cardsBase, "-db", s.env["SELLO_DB"])); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// issue asks for a card, and returns its token; "" without an answer.
+func (s *killedCards) issue(retryKey string) string {
+	r, _ := http.NewRequest(http.MethodPost, s.server.Base+s.path, nil)
+	r.Header.Set("X-API-Key", s.key)
+	r.Header.Set("Idempotency-Key", retryKey)
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		return ""
+	}
+	defer res.Body.Close()
+	var made struct{ URL string }
+	if err := json.NewDecoder(res.Body).Decode(&made); err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(made.URL, cardsBase+"/t/")
+}
+
+// wantOpen checks that of all tokens one opens.
+func (s *killedCards) wantOpen(good string) {
+	s.Helper()
+	for _, token := range s.tokens {
+		r, _ := http.NewRequest(http.MethodGet, strings.TrimSuffix(s.server.Base, "/api/v1")+"/t/"+token, nil)
+		r.Host = cardsHost
+		res, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			s.Fatal(err)
+		}
+		res.Body.Close()
+		if want := map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[token == good]; res.StatusCode != want {
+			s.Errorf("a card that ended or the one that is good: %d, want %d", res.StatusCode, want)
+		}
+	}
+}
+
+// TestCardKilled kills a server with kill -9 while it gives a card, at moments at random (seed 11).
+// The retry tells the address that was told, if one was, and that one alone opens.
+func TestCardKilled(t *testing.T) {
+	t.Parallel()
+	till := newTill(t)
+	till.ok("apply -", string(demoDocument))
+	key, _ := till.key("-name todas -rate-limit 1000000")
+	first, _ := till.start("serve")
+	s := &killedCards{till: till, key: key, path: first.enrolled(key, `{"email":"ana@example.com"}`) + "/card"}
+	first.stop()
+	s.start()
+	rnd, answered := rand.New(rand.NewPCG(11, 0)), 0
+	rounds := sized(50, 5)
+	began := time.Now()
+	s.tokens = append(s.tokens, s.issue("antes"))
+	longest := time.Since(began)
+	for i := range rounds {
+		retryKey, told := fmt.Sprint("k-", i), make(chan string, 1)
+		go func() { told <- s.issue(retryKey) }()
+		time.Sleep(time.Duration(rnd.Int64N(int64(longest))))
+		s.server.Kill()
+		was := <-told
+		s.start()
+		again := s.issue(retryKey)
+		if again == "" || was != "" && again != was {
+			t.Fatalf("round %d: told %t, and the retry tells the same: %t, nothing: %t", i, was != "", again == was, again == "")
+		}
+		if longest = longest * 5 / 4; was != "" { // so that about half are answered
+			answered++
+			longest = longest * 16 / 25
+		}
+		s.tokens = append(s.tokens, again)
+		s.wantOpen(again)
+	}
+	if rounds > 5 && (answered == rounds || answered == 0) {
+		t.Errorf("%d of %d requests were answered before the end", answered, rounds)
+	}
+	if code := s.server.Stop(); code != 0 {
+		t.Errorf("exit %d\n%s", code, s.server.Log)
+	}
+	s.ok("verify")
+	t.Logf("%d of %d requests were answered before the end", answered, rounds)
 }

@@ -150,3 +150,64 @@ func TestPanelServed(t *testing.T) {
 		}
 	}
 }
+
+// TestCardsFlags shows which addresses of cards are taken, and that each fault of them is one of the
+// command line, on it or in the environment, and leaves no file.
+func TestCardsFlags(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"-cards https://club.example.mx/t":                                      "-cards no lleva ruta, parámetros ni usuario: las tarjetas están siempre en /t/",
+		"-cards https://club.example.mx?x=1":                                    "-cards no lleva ruta",
+		"-cards https://ana@club.example.mx":                                    "-cards no lleva ruta",
+		"-cards club.example.mx":                                                "-cards debe tener la forma https://club.example.mx",
+		"-cards ftp://club.example.mx":                                          "-cards debe tener la forma",
+		"-cards off":                                                            "-cards debe tener la forma",
+		"-cards https://tarjetasñ.mx":                                           "-cards va en la forma xn--",
+		"-panel https://puntos.example.mx -cards https://puntos.example.mx":     "-cards no puede tener el nombre del panel, puntos.example.mx",
+		"-panel https://puntos.example.mx -cards https://PUNTOS.Example.mx":     "-cards no puede tener el nombre del panel",
+		"-panel https://Puntos.example.mx -cards http://puntos.example.mx:8090": "-cards no puede tener el nombre del panel",
+		"-panel https://p.mx:8443 -cards https://p.mx -cards-addr 127.0.0.1:0":  "-cards no puede tener el nombre del panel",
+		"-panel http://[fd00::1]:8080 -cards http://[fd00::1]:8090":             "-cards no puede tener el nombre del panel",
+		"-cards http://localhost:8090":                                          "-cards con el nombre de esta máquina, localhost, va con -cards-addr",
+		"-cards https://LocalHost":                                              "-cards con el nombre de esta máquina",
+		"-cards http://127.0.0.1:8090":                                          "-cards con el nombre de esta máquina, 127.0.0.1, va con -cards-addr",
+		"-cards http://[::1]:8090":                                              "-cards con el nombre de esta máquina",
+		"-cards-addr 127.0.0.1:8090":                                            "-cards-addr va con -cards",
+	} {
+		for _, name := range []string{"serve", "doctor"} {
+			s := newTill(t)
+			if code, _, errs := s.run(name + " " + line); code != 2 || !strings.Contains(errs, want) {
+				t.Errorf("sello %s %s: exit %d, %s\nwant %s", name, line, code, errs, want)
+			}
+			s.unmade()
+			for fields := strings.Fields(line); len(fields) > 0; fields = fields[2:] {
+				s.env[variable(fields[0][1:])] = fields[1]
+			}
+			if code, _, errs := s.run(name); code != 2 || !strings.Contains(errs, want) {
+				t.Errorf("sello %s with %v: exit %d, %s\nwant %s", name, s.env, code, errs, want)
+			}
+			s.unmade()
+		}
+	}
+	for _, test := range []struct{ panel, cards, addr, origin string }{
+		{"", "https://club.example.mx", "", "https://club.example.mx"},
+		{"https://puntos.example.mx", "https://Club.example.mx:443/", "", "https://club.example.mx"},
+		{"off", "http://192.168.1.10:8090", "", "http://192.168.1.10:8090"},
+		{"http://192.168.1.11:8080", "http://192.168.1.10:8090", "", "http://192.168.1.10:8090"},
+		{"", "http://127.0.0.1:8090", "127.0.0.1:8090", "http://127.0.0.1:8090"},
+		{"off", "", "", ""},
+	} {
+		c := &invocation{panel: test.panel, panelIdle: leastIdle, panelLongest: leastIdle, cards: test.cards, cardsAddr: test.addr}
+		if err := errors.Join(c.checkPanel(), c.checkCards()); err != nil || c.cardsAt.origin() != test.origin {
+			t.Errorf("-panel %q -cards %q -cards-addr %q: %q, %v", test.panel, test.cards, test.addr, c.cardsAt.origin(), err)
+		}
+	}
+}
+
+// unmade checks that there is no data file.
+func (s *till) unmade() {
+	s.Helper()
+	if left := listDir(s.T, s.env["SELLO_DB"]); left != "" {
+		s.Errorf("left behind: %s", left)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -319,3 +320,39 @@ func TestDoctorServed(t *testing.T) {
 		}
 	}
 }
+
+// TestDoctorCards: cards are told where there are some, without a server and with one, and are
+// wrong where others in the network can read their addresses.
+func TestDoctorCards(t *testing.T) {
+	t.Parallel()
+	s := newTill(t)
+	s.ok("apply -", string(demoDocument))
+	for _, test := range []struct {
+		flags, text string
+		ok          bool
+	}{
+		{"", "", false},
+		{"-cards https://club.example.mx", "https://club.example.mx", true},
+		{"-cards http://127.0.0.1:8090 -cards-addr 127.0.0.1:0", "http://127.0.0.1:8090", true},
+		{"-cards http://192.168.1.10:8090", "http://192.168.1.10:8090: va sin cifrar, y quien esté en la misma red puede leer la dirección de una tarjeta; ponle https", false},
+		{"-cards http://club.example.mx", "http://club.example.mx: va sin cifrar", false},
+	} {
+		look := func(of string, found map[string]diagnosis) {
+			t.Helper()
+			got, told := found["cards"]
+			if told != (test.text != "") || got.OK != test.ok || !strings.HasPrefix(got.Text, test.text) {
+				t.Errorf("%q, %s: told %t, %t %s", test.flags, of, told, got.OK, got.Text)
+			}
+		}
+		look("without a server", s.doctor(test.flags))
+		r, _ := s.start("serve " + test.flags)
+		code, out, _ := s.run("doctor -cards https://otro.example.mx") // the server's count
+		if line := cardsLine.FindString(out); (line != "") != (test.text != "") || !strings.Contains(line, test.text) || strings.Contains(line, " mal ") && code != 1 {
+			t.Errorf("%q, with a server: exit %d\n%s", test.flags, code, out)
+		}
+		r.stop()
+	}
+}
+
+// cardsLine is the line of cards in what sello doctor writes.
+var cardsLine = regexp.MustCompile(`(?m)^tarjetas .*$`)

@@ -79,6 +79,7 @@ type running struct {
 	*till
 	base    string
 	metrics string     // address of -metrics; "" without
+	cards   string     // address of -cards-addr; "" without
 	stop    func() int // stops the server, waits, and returns the exit code
 	log     *bytes.Buffer
 }
@@ -86,6 +87,7 @@ type running struct {
 var (
 	addrLogged    = regexp.MustCompile(`"msg":"serving","addr":"([^"]+)"`)
 	metricsLogged = regexp.MustCompile(`"msg":"metrics","addr":"([^"]+)"`)
+	cardsLogged   = regexp.MustCompile(`"msg":"cards","addr":"([^"]+)"`)
 )
 
 // start runs serve or demo on a free port. It returns once the log says "serving".
@@ -110,6 +112,9 @@ func (s *till) start(line string) (*running, *bufio.Reader) {
 		r.log.WriteString(text)
 		if m := metricsLogged.FindStringSubmatch(text); m != nil {
 			r.metrics = m[1]
+		}
+		if m := cardsLogged.FindStringSubmatch(text); m != nil {
+			r.cards = m[1]
 		}
 		if m := addrLogged.FindStringSubmatch(text); m != nil {
 			r.base = "http://" + m[1] + "/api/v1"

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -228,5 +229,141 @@ func TestServeNotifies(t *testing.T) {
 	}
 	if got := told(); got != "STOPPING=1" {
 		t.Errorf("at the end: %q", got)
+	}
+}
+
+// visit opens a page of an address with a Host header, and returns its status and body.
+func (r *running) visit(addr, host, path string, headers ...string) (int, string) {
+	r.Helper()
+	req, err := http.NewRequest(http.MethodGet, "http://"+addr+path, nil)
+	if err != nil {
+		r.Fatal(err)
+	}
+	req.Host = host
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := http.DefaultTransport.RoundTrip(req) // no redirect is followed
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
+
+// addr is the address of the API.
+func (r *running) addr() string {
+	return strings.TrimSuffix(strings.TrimPrefix(r.base, "http://"), "/api/v1")
+}
+
+// enrolled makes a customer and returns the path of what is the customer's.
+func (r *running) enrolled(key, body string) string {
+	r.Helper()
+	status, answer := r.send(http.MethodPost, "/customers", key, body)
+	var made struct{ ID string }
+	if err := json.Unmarshal([]byte(answer), &made); err != nil || status != http.StatusCreated {
+		r.Fatalf("%d %s", status, answer)
+	}
+	return "/customers/" + made.ID
+}
+
+// issued gives a customer a card and returns its token.
+func (r *running) issued(customer, key string) string {
+	r.Helper()
+	status, answer := r.send(http.MethodPost, customer+"/card", key, "")
+	var made struct{ URL string }
+	if err := json.Unmarshal([]byte(answer), &made); err != nil || status != http.StatusCreated {
+		r.Fatalf("%d %s", status, answer)
+	}
+	token, ok := strings.CutPrefix(made.URL, cardsBase+"/t/")
+	if !ok || len(token) != tokenLength {
+		r.Fatalf("the address of a card is %s", made.URL)
+	}
+	return token
+}
+
+// TestCardsServed: cards answer at their name, which has nothing else, or at an address of their
+// own whatever the name is, and the API and the panel have none.
+func TestCardsServed(t *testing.T) {
+	t.Parallel()
+	const gone, noRoute, opens = "Esta tarjeta ya no vale", "route_not_found", "Muéstralo en caja"
+	s := newTill(t)
+	s.ok("apply -", string(demoDocument))
+	key, _ := s.key("-name todas")
+
+	r, _ := s.start("serve -cards " + cardsBase)
+	ana := r.enrolled(key, `{"email":"ana@example.com"}`)
+	card := "/t/" + r.issued(ana, key)
+	if r.cards != "" {
+		t.Errorf("cards listen at %s", r.cards)
+	}
+	r.wantVisit(r.addr(), "/panel", http.StatusSeeOther, "", "127.0.0.1", "localhost:8080")
+	r.wantVisit(r.addr(), "/api/v1/customers", http.StatusUnauthorized, "", "127.0.0.1", "x.club.test")
+	r.wantVisit(r.addr(), card, http.StatusNotFound, noRoute, "127.0.0.1", "localhost", "puntos.test", "club.test.evil.test", "xclub.test")
+	for _, host := range []string{cardsHost, "CLUB.test", "Club.Test:8443"} {
+		r.wantVisit(r.addr(), card, http.StatusOK, opens, host)
+		for _, path := range []string{"/", "/panel", "/panel/login", "/api/v1/customers", "/livez", "/t/x"} {
+			r.wantVisit(r.addr(), path, http.StatusNotFound, gone, host)
+		}
+	}
+	s.stopped(r, false)
+
+	r, _ = s.start("serve -cards " + cardsBase) // again
+	r.wantVisit(r.addr(), card, http.StatusOK, opens, cardsHost)
+	s.stopped(r, false)
+
+	r, _ = s.start("serve -cards-addr 127.0.0.1:0 -cards " + cardsBase)
+	for _, host := range []string{cardsHost, "127.0.0.1", "localhost:1", "puntos.test"} {
+		r.wantVisit(r.cards, card, http.StatusOK, opens, host)
+		r.wantVisit(r.cards, "/panel", http.StatusNotFound, gone, host)
+		r.wantVisit(r.cards, "/api/v1/customers", http.StatusNotFound, gone, host)
+		r.wantVisit(r.addr(), card, http.StatusNotFound, noRoute, host)
+	}
+	own := r.cards
+	s.stopped(r, false)
+	if conn, err := net.DialTimeout("tcp", own, time.Second); err == nil {
+		conn.Close()
+		t.Error("the listener of -cards-addr is open after the server's end")
+	}
+
+	r, _ = s.start("serve -cards http://192.168.1.10:8090")
+	r.wantVisit(r.addr(), card, http.StatusOK, opens, "192.168.1.10:8090")
+	s.stopped(r, true)
+	r, _ = s.start("serve -cards http://127.0.0.1:8090 -cards-addr 127.0.0.1:0")
+	s.stopped(r, false)
+
+	r, _ = s.start("serve")
+	r.wantVisit(r.addr(), card, http.StatusNotFound, noRoute, cardsHost, "127.0.0.1")
+	if status, answer := r.send(http.MethodPost, ana+"/card", key, ""); status != http.StatusBadRequest || !strings.Contains(answer, `"cards_disabled"`) {
+		t.Errorf("issued without -cards: %d %s", status, answer)
+	}
+	if status, answer := r.send(http.MethodPost, ana+"/card/revoke", key, ""); status != http.StatusOK {
+		t.Errorf("revoked without -cards: %d %s", status, answer)
+	}
+	s.stopped(r, false)
+	r, _ = s.start("serve -cards " + cardsBase)
+	r.wantVisit(r.addr(), card, http.StatusNotFound, gone, cardsHost)
+	s.stopped(r, false)
+}
+
+// wantVisit opens a path of an address by each of its names.
+func (r *running) wantVisit(addr, path string, status int, text string, hosts ...string) {
+	r.Helper()
+	for _, host := range hosts {
+		if got, body := r.visit(addr, host, path); got != status || !strings.Contains(body, text) {
+			r.Errorf("GET %s of %q at %s: %d, want %d and %q\n%s", path, host, addr, got, status, text, body)
+		}
+	}
+}
+
+// stopped stops a server whose log warns, or does not, of cards without TLS.
+func (s *till) stopped(r *running, warns bool) {
+	s.Helper()
+	if code := r.stop(); code != 0 || strings.Contains(r.log.String(), `"msg":"cards without TLS"`) != warns {
+		s.Errorf("exit %d, want a warning: %t\n%s", code, warns, r.log)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -28,8 +29,10 @@ type cardShop struct {
 	shop *shop
 }
 
-func (s *shop) withCards() *cardShop {
-	c := &cardShop{s.served(), s}
+func (s *shop) withCards() *cardShop { return s.served().withCards() }
+
+func (s *servedShop) withCards() *cardShop {
+	c := &cardShop{s, s.shop}
 	site := newSite(c.api)
 	site.host, c.api.site, c.api.cards = cardsHost, site, cardsBase
 	return c
@@ -521,4 +524,73 @@ func TestSiteJoinOff(t *testing.T) {
 	if w := s.sent("/u/cafe-luna", "phoneNumber=55+1234+9999"); w.Code != http.StatusNotFound {
 		t.Errorf("POST: %d", w.Code)
 	}
+}
+
+// TestSiteTimes: the time of an answer does not tell why an address opens nothing. It opens tokens
+// of each kind in turn, in an order at random (seed 12). To read a card that has expired takes a
+// little more, which tells nothing to who has its token.
+func TestSiteTimes(t *testing.T) {
+	skipUsual(t)
+	s := newShop(t, setup{}).withCards()
+	luz := s.shop.customer("luz")
+	unknown, expired, revoked := strings.Repeat("A", tokenLength), s.shop.card(s.shop.customer("eva"), 1).token, s.shop.card(luz, 0).token
+	must(s.shop, func(t *txn) (any, error) { return t.cards.revoke(luz) })
+	s.shop.pass(3 * oneDay)
+	kinds := []timedToken{{name: "unknown", token: unknown}, {name: "expired", token: expired}, {name: "revoked", token: revoked}, {name: "short", token: unknown[1:]}}
+	const rounds, first = 2000, 200 // the first are not counted
+	rnd := rand.New(rand.NewPCG(12, 0))
+	for round := range rounds + first {
+		s.api.refused = newSourceLimits(maxRefusals, refusalEvery)
+		for _, i := range rnd.Perm(len(kinds)) {
+			began := time.Now()
+			w := s.visit("GET", "/t/"+kinds[i].token)
+			if took := time.Since(began); round >= first {
+				kinds[i].took = append(kinds[i].took, took.Seconds())
+			}
+			if w.Code != http.StatusNotFound {
+				t.Fatalf("%s: %d", kinds[i].name, w.Code)
+			}
+		}
+	}
+	for i := range kinds {
+		slices.Sort(kinds[i].took)
+		t.Logf("%s: %.2f µs", kinds[i].name, kinds[i].took[rounds/2]*1e6)
+	}
+	for i := range kinds {
+		for j := range i {
+			z := apart(kinds[i].took, kinds[j].took)
+			t.Logf("%s and %s: z = %.1f", kinds[i].name, kinds[j].name, z)
+			if kinds[i].name == "expired" || kinds[j].name == "expired" {
+				if d := kinds[i].took[rounds/2] - kinds[j].took[rounds/2]; math.Abs(d) > 10e-6 {
+					t.Errorf("%s and %s are apart: %.1f µs", kinds[i].name, kinds[j].name, d*1e6)
+				}
+			} else if math.Abs(z) >= 3 {
+				t.Errorf("%s and %s are apart: z = %.1f", kinds[i].name, kinds[j].name, z)
+			}
+		}
+	}
+}
+
+// A timedToken is a token of a kind, and how long its answers took, in seconds.
+type timedToken struct {
+	name, token string
+	took        []float64
+}
+
+// apart is how many standard errors the means of two sorted samples are apart. The slowest tenth of
+// each is left out, which waited for the garbage collector or for other processes.
+func apart(a, b []float64) float64 {
+	mean := func(all []float64) (m, variance float64) {
+		all = all[:len(all)*9/10]
+		for _, x := range all {
+			m += x / float64(len(all))
+		}
+		for _, x := range all {
+			variance += (x - m) * (x - m) / float64(len(all)-1)
+		}
+		return m, variance / float64(len(all))
+	}
+	m, v := mean(a)
+	n, w := mean(b)
+	return (m - n) / math.Sqrt(v+w)
 }

@@ -650,3 +650,148 @@ func (k *keeper) refusedForms() {
 		k.panelShop.shop.Errorf("only %v", k.secrets)
 	}
 }
+
+// A cardKeeper visits cards, and looks for their tokens in all that is said and written.
+type cardKeeper struct {
+	*running
+	tokens, names secrets // names are of the customer; files have them
+	ours          map[string]int
+}
+
+// visits opens cards, and addresses much like theirs, 1,000 times. Each is of the route that it is
+// counted for; "" is none of them.
+func (k *cardKeeper) visits(good, ended string) {
+	k.Helper()
+	const card, estado = "/t/{token}", "/t/{token}/estado"
+	unknown := strings.Repeat("A", tokenLength)
+	kinds := []struct{ path, route string }{
+		{"/t/" + good, card}, {"/t/" + good + ".json", card + ".json"}, {"/t/" + good + "/estado", estado}, {"/t/" + good + "/estado?mes=2026-01&t=" + good, estado},
+		{"/t/" + good + "?" + good + "=" + good, card}, {"/t/" + ended, card}, {"/t/" + unknown, card}, {"/t/" + unknown + ".json", card + ".json"},
+		{"/t/x" + good, card}, {"/t/" + good + "x", card}, {"/t/" + strings.ToLower(good), card}, {"/t/%0A" + good + "%22%2C", card},
+		{"/t/x" + good + ".json", card + ".json"}, {"/t/" + good + "x/estado", estado}, {"/t/" + good + ".json.json", card + ".json"},
+		{"/t/" + good + "/otra", ""}, {"//t/" + good, ""}, {"/t/../" + good, ""}, {"/" + good, ""}, {"/card-" + good + ".css", ""},
+	}
+	for i := range 1000 {
+		one := kinds[i%len(kinds)]
+		k.visit(k.addr(), cardsHost, one.path, "Referer", cardsBase+"/t/"+good, "User-Agent", good, "X-Request-Id", fmt.Sprint("visita-", i), "Cookie", "sello="+good)
+		k.ours[one.route]++
+	}
+}
+
+// TestCardSecrets: the token of a card is in no log, figure, list or file, and the customer's name
+// and contact are in none of them but the files.
+func TestCardSecrets(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	s := newTill(t)
+	s.ok("apply -", string(demoDocument))
+	key, _ := s.key("-name todas -rate-limit 1000000")
+	r, _ := s.start("serve -metrics 127.0.0.1:0 -log-requests all -cards " + cardsBase)
+	k := &cardKeeper{r, secrets{}, secrets{}, map[string]int{}}
+	for name, text := range map[string]string{"first": "Xochiquetzalli", "last": "Tlacaelelton", "email": "oculta.xochi@example.com", "phone": "5599998888"} {
+		k.names.plant(name, text)
+	}
+	ana := r.enrolled(key, `{"firstName":"Xochiquetzalli","lastName":"Tlacaelelton","email":"oculta.xochi@example.com","phoneNumber":"5599998888"}`)
+	ended := r.issued(ana, key)
+	good := r.issued(ana, key)
+	for name, token := range map[string]string{"ended": ended, "good": good} {
+		k.tokens.plant(name, token)
+		k.tokens.plant(name+", its beginning", token[:13])
+		k.tokens.plant(name+", its end", token[13:])
+	}
+	r.wantVisit(r.addr(), "/t/"+good, http.StatusOK, "Xochiquetzalli", cardsHost) // or there is nothing to find
+	k.ours["/t/{token}"]++
+	k.visits(good, ended)
+	_, figures := r.visit(r.metrics, r.metrics, "/metrics")
+	k.silent("the figures", figures, "sello_http_requests_total")
+	_, entries := r.get("/audit?limit=100", key)
+	k.silent("GET /audit", entries, auditCardIssued)
+	_, events := r.get("/events?limit=100", key)
+	k.silent("GET /events", ofCards(t, events), "customer.card_issued")
+	for _, name := range k.tokens.tells(events) {
+		t.Errorf("GET /events has it: %s", name)
+	}
+	s.ok("backup " + s.env["SELLO_DB"] + ".backup")
+	k.unwritten("running")
+	if code := r.stop(); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+	k.unwritten("stopped")
+	k.silent("the log", r.log.String(), `"visita-999"`)
+	counts := map[string]int{}
+	for line := range strings.Lines(r.log.String()) {
+		var of struct{ Msg, Route, RequestID string }
+		if err := json.Unmarshal([]byte(line), &of); err != nil {
+			t.Errorf("no JSON line: %q", line)
+		}
+		if strings.HasPrefix(of.Route, "/t/") || strings.HasPrefix(of.RequestID, "visita-") {
+			counts[of.Route]++
+		}
+	}
+	same(t, "lines by route", counts, k.ours)
+
+	// Control: what is put into a file is found, in any letter case.
+	k.file("sello.db.leak", "…"+strings.ToLower(good)+"…")
+	if faults := k.tokens.written(t, k.env["SELLO_DB"]); len(faults) != 3 {
+		t.Errorf("of the token in a file are found %q", faults)
+	}
+}
+
+// ofCards are the events of cards in a list of events; that of an enrolment has the customer's names.
+func ofCards(t *testing.T, list string) (of string) {
+	t.Helper()
+	var events struct{ Data []json.RawMessage }
+	if err := json.Unmarshal([]byte(list), &events); err != nil {
+		t.Fatal(err)
+	}
+	for _, event := range events.Data {
+		if strings.Contains(string(event), "customer.card_") {
+			of += string(event) + "\n"
+		}
+	}
+	return of
+}
+
+// silent checks that a text tells nothing, and that it is the one that was meant.
+func (k *cardKeeper) silent(what, text, has string) {
+	k.Helper()
+	if !strings.Contains(text, has) {
+		k.Errorf("%s has no %s:\n%.2000s", what, has, text)
+	}
+	for _, name := range append(k.tokens.tells(text), k.names.tells(text)...) {
+		k.Errorf("%s has it: %s", what, name)
+	}
+}
+
+// unwritten checks that no file has a token. The customer's names, which the files have, show that
+// they were searched.
+func (k *cardKeeper) unwritten(when string) {
+	k.Helper()
+	if got := k.names.written(k.T, k.env["SELLO_DB"]); len(got) < len(k.names) {
+		k.Errorf("%s: of the names are found %q alone", when, got)
+	}
+	for _, fault := range k.tokens.written(k.T, k.env["SELLO_DB"]) {
+		k.Errorf("%s: in a file: %s", when, fault)
+	}
+}
+
+// written names the secrets that a file has whose name begins with a path, and the file.
+func (s secrets) written(t *testing.T, path string) (list []string) {
+	names, err := filepath.Glob(path + "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range names {
+		if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
+			continue // the socket
+		}
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range s.tells(string(b)) {
+			list = append(list, filepath.Base(file)+": "+name)
+		}
+	}
+	return list
+}

@@ -827,3 +827,38 @@ func TestSharedMem(t *testing.T) {
 	put(b, "\x00")
 	b.Close()
 }
+
+// TestCardsServers: a card that one server gives or ends, another one opens or refuses at once.
+func TestCardsServers(t *testing.T) {
+	t.Parallel()
+	shops := newServers(t, setup{})
+	one := shops[0].served()
+	servers := [2]*cardShop{one.withCards(), (&servedShop{shops[1], newAPIOf(shops[1].engine), one.key}).withCards()}
+	path := "/api/v1/customers/" + shops[0].customer("ana").String() + "/card"
+	issue := func(s *cardShop) string {
+		t.Helper()
+		w := s.post(path, "", "")
+		var made struct{ URL string }
+		if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || w.Code != http.StatusCreated {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		return strings.TrimPrefix(made.URL, cardsBase)
+	}
+	for i := range 10 {
+		here, there := servers[i%2], servers[(i+1)%2]
+		card := issue(here)
+		there.opened(card)
+		next := issue(there)
+		if w := here.visit("GET", card); w.Code != http.StatusNotFound {
+			t.Errorf("%d: replaced on the other: %d", i, w.Code)
+		}
+		here.opened(next)
+		there.opened(next)
+		if w := here.post(path+"/revoke", "", ""); w.Code != http.StatusOK {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		if w := there.visit("GET", next); w.Code != http.StatusNotFound {
+			t.Errorf("%d: revoked on the other: %d", i, w.Code)
+		}
+	}
+}
