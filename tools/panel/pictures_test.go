@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,9 +23,10 @@ import (
 
 var pictures = flag.Bool("pictures", false, "TestPictures makes the pictures of the documentation anew")
 
-// What a picture of the documentation is.
+// What a picture of the documentation is: of a computer's screen, or of a phone's.
 const (
 	pictureWidth = 1280
+	phoneWidth   = 390
 	pictureBytes = 100_000
 )
 
@@ -34,19 +36,29 @@ var pictureDay = time.Date(2026, 5, 30, 1, 30, 0, 0, time.UTC)
 
 // documented are the pictures, by their names in docs/images.
 var documented = []struct {
-	name   string
-	height int64
-	open   func(*tab, *shop)
+	name          string
+	width, height int64
+	open          func(*tab, *shop)
 }{
-	{"home", 800, func(p *tab, _ *shop) { p.visit("/panel") }},
-	{"till", 800, func(p *tab, s *shop) { p.visit("/panel/caja/"+s.regular()).fill(amountField, "185") }},
-	{"customer", 800, func(p *tab, s *shop) { p.visit("/panel/clientes/" + s.regular()) }},
-	{"rules", 800, func(p *tab, _ *shop) { p.visit("/panel/programa") }},
-	{"statistics", 800, func(p *tab, _ *shop) { // below the dates, which Chromium writes in its own language
+	{"home", pictureWidth, 800, func(p *tab, _ *shop) { p.visit("/panel") }},
+	{"till", pictureWidth, 800, func(p *tab, s *shop) { p.visit("/panel/caja/"+s.regular()).fill(amountField, "185") }},
+	{"customer", pictureWidth, 800, func(p *tab, s *shop) { p.visit("/panel/clientes/" + s.regular()) }},
+	{"rules", pictureWidth, 800, func(p *tab, _ *shop) { p.visit("/panel/programa") }},
+	{"statistics", pictureWidth, 800, func(p *tab, _ *shop) { // below the dates, which Chromium writes in its own language
 		p.visit("/panel/estadisticas")
 		p.eval(`scrollTo(0, document.querySelector('.tile').getBoundingClientRect().top - 24)`, nil)
 	}},
-	{"activity", 800, func(p *tab, _ *shop) { p.visit("/panel/actividad") }},
+	{"activity", pictureWidth, 800, func(p *tab, _ *shop) { p.visit("/panel/actividad") }},
+	{"card", phoneWidth, 844, func(p *tab, s *shop) { p.visit(s.cardOf(s.regular())) }},
+	{"join", phoneWidth, 844, func(p *tab, s *shop) {
+		s.letJoin()
+		p.visit("/u/cafe-luna").fill("#c-firstName", "Sofía").fill("#c-lastName", "Ríos").fill("#c-phoneNumber", "55 8765 4321")
+		p.eval(`document.querySelector('#c-birthDate').type = 'text'`, nil) // the form of a date is in Chromium's own language
+	}},
+	{"join-code", phoneWidth, 844, func(p *tab, _ *shop) { p.load(func() { p.click("form button") }) }},
+	{"till-join", pictureWidth, 480, func(p *tab, _ *shop) {
+		p.visit("/panel/caja/" + strings.ReplaceAll(p.text(".card .code"), "-", "") + "/alta")
+	}},
 }
 
 func picturePath(name string) string { return filepath.Join(root, "docs", "images", name+".png") }
@@ -64,8 +76,8 @@ func TestPictures(t *testing.T) {
 			continue
 		}
 		got, err := png.DecodeConfig(bytes.NewReader(raw))
-		if err != nil || got.Width != pictureWidth || int64(got.Height) != one.height || len(raw) > pictureBytes {
-			t.Errorf("%s: %d bytes, %d×%d, want at most %d and %d×%d, %v", one.name, len(raw), got.Width, got.Height, pictureBytes, pictureWidth, one.height, err)
+		if err != nil || int64(got.Width) != one.width || int64(got.Height) != one.height || len(raw) > pictureBytes {
+			t.Errorf("%s: %d bytes, %d×%d, want at most %d and %d×%d, %v", one.name, len(raw), got.Width, got.Height, pictureBytes, one.width, one.height, err)
 		}
 	}
 }
@@ -80,7 +92,7 @@ func takePictures(t *testing.T) {
 	}
 	p.settle("/panel/estadisticas")
 	for _, one := range documented {
-		width(pictureWidth, one.height)(p)
+		width(one.width, one.height)(p)
 		one.open(p, s)
 		p.eval(`document.activeElement.blur()`, nil)
 		shot := call(p, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng})
@@ -96,6 +108,15 @@ func takePictures(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// letJoin serves the page to join by.
+func (s *shop) letJoin() {
+	s.t.Helper()
+	s.configure(func(document map[string]any) {
+		settings := document["organization"].(map[string]any)["settings"].(map[string]any)
+		settings["cards"] = map[string]any{"join": true, "privacyUrl": "https://example.com/privacidad"}
+	})
 }
 
 // settle waits until a page's figures stay as they are: a server that has just started first
