@@ -1,6 +1,11 @@
 package clients
 
 import (
+	"encoding/json"
+	"html"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -107,4 +112,107 @@ func TestIntegrar(t *testing.T) {
 			}
 		})
 	}
+}
+
+// balances are the programs of docs/integrar.md that read a customer's card. The page is opened by
+// Chromium, from a site that is not the card's.
+var balances = []language{
+	{"saldo.html", "html", "saldo.html", nil, nil},
+	{"saldo.sh", "shell", "saldo.sh", []string{"sh"}, [][2]string{{"curl", "curl"}, {"jq", "jq"}}},
+	{"saldo.go", "go", "saldo.go", []string{"go", "run"}, nil},
+	{"saldo.py", "python", "saldo.py", []string{"python3"}, [][2]string{{"python3", "python3"}}},
+	{"saldo.php", "php", "saldo.php", []string{"php"}, [][2]string{{"php", "php-cli"}}},
+}
+
+// TestSaldo runs them: each shows what the card does, and says why when there is none.
+func TestSaldo(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile(root + "/docs/integrar.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t)
+	card := s.issueCard(t, `"firstName": "Ana", "phoneNumber": "+525587654329"`)
+	nameless := s.issueCard(t, `"phoneNumber": "+525587654328"`)
+	gone := s.Base[:strings.Index(s.Base, "/api/")] + "/t/AAAAAAAAAAAAAAAAAAAAAAAAAA"
+	const (
+		had  = "\nClub Luna: 50 Lunas\nTarjeta de sellos: 0 Sellos\nEspresso: faltan 30\nVale de $50: faltan 50\nBolsa de grano 500 g: faltan 350\n"
+		none = "Esta tarjeta ya no vale\n"
+	)
+	for _, l := range balances {
+		t.Run(l.heading, func(t *testing.T) {
+			t.Parallel()
+			for _, n := range l.needs {
+				need(t, n[0], n[1])
+			}
+			program := block(t, string(document), l.heading, l.fence)
+			run := func(card string) (string, bool) { return shownByPage(t, program, card) }
+			if l.command != nil {
+				run = l.reader(t, program)
+			}
+			if text, ok := run(card); !ok || text != "Ana"+had {
+				t.Errorf("a card: %t\n%s", ok, text)
+			}
+			if text, ok := run(nameless); !ok || text != "Tu tarjeta"+had {
+				t.Errorf("without a name: %t\n%s", ok, text)
+			}
+			if text, ok := run(gone); ok != (l.command == nil) || text != none && !strings.Contains(text, none) {
+				t.Errorf("no card: %t\n%s", ok, text)
+			}
+			if text, ok := run("http://127.0.0.1:1/t/AAAAAAAAAAAAAAAAAAAAAAAAAA"); ok != (l.command == nil) || !strings.Contains(text, "Sin respuesta") {
+				t.Errorf("no server: %t\n%s", ok, text)
+			}
+		})
+	}
+}
+
+// issueCard enrols a customer and returns the address of the customer's card.
+func (s *server) issueCard(t *testing.T, customer string) string {
+	t.Helper()
+	var made struct{ ID, URL string }
+	err := json.Unmarshal(s.post(t, "/customers", "{"+customer+"}"), &made)
+	if err == nil {
+		err = json.Unmarshal(s.post(t, "/customers/"+made.ID+"/card", "{}"), &made)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.URL
+}
+
+// reader runs a program with the address of a card, and tells whether it ended well.
+func (l *language) reader(t *testing.T, program string) func(card string) (string, bool) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), l.file)
+	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return func(card string) (string, bool) {
+		cmd := exec.Command(l.command[0], append(l.command[1:len(l.command):len(l.command)], file)...)
+		cmd.Env = append(os.Environ(), "SELLO_CARD="+card, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
+		text, err := cmd.CombinedOutput()
+		return string(text), err == nil
+	}
+}
+
+var listItem = regexp.MustCompile(`<li>([^<]*)</li>`)
+
+// shownByPage opens the page with a card's token after #, and returns the lines of its list.
+func shownByPage(t *testing.T, page, card string) (string, bool) {
+	t.Helper()
+	i := strings.LastIndex(card, "/") + 1
+	page = strings.Replace(page, "https://club.tutienda.mx/t/", card[:i], 1)
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		io.WriteString(w, page)
+	}))
+	defer site.Close()
+	cmd := exec.Command(findChromium(t), "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(),
+		"--virtual-time-budget=10000", "--dump-dom", site.URL+"/saldo.html#"+card[i:])
+	text, err := cmd.Output()
+	var lines strings.Builder
+	for _, found := range listItem.FindAllSubmatch(text, -1) {
+		lines.WriteString(html.UnescapeString(string(found[1])) + "\n")
+	}
+	return lines.String(), err == nil
 }

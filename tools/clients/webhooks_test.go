@@ -99,8 +99,8 @@ func (s *server) command(t *testing.T, stdin string, args ...string) string {
 	return string(out)
 }
 
-// post writes to a path of the API.
-func (s *server) post(t *testing.T, path, body string) {
+// post writes to a path of the API and returns the answer.
+func (s *server) post(t *testing.T, path, body string) []byte {
 	t.Helper()
 	r, err := http.NewRequest("POST", s.Base+path, strings.NewReader(body))
 	if err != nil {
@@ -113,7 +113,9 @@ func (s *server) post(t *testing.T, path, body string) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if text, _ := io.ReadAll(res.Body); res.StatusCode >= 300 {
-		t.Fatalf("POST %s: %s %s", path, res.Status, text)
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode >= 300 {
+		t.Fatalf("POST %s: %s %s %v", path, res.Status, text, err)
 	}
+	return text
 }
