@@ -245,7 +245,7 @@ func TestIgnored(t *testing.T) {
 func TestShownCommands(t *testing.T) {
 	t.Parallel()
 	shown := 0
-	for _, name := range []string{"README.md", "docs/first-half-hour.md", "docs/operations.md", "docs/es/guia.md", "docs/configuration.md", "SECURITY.md"} {
+	for _, name := range []string{"README.md", "docs/first-half-hour.md", "docs/operations.md", "docs/es/guia.md", "docs/es/tarjeta.md", "docs/configuration.md", "SECURITY.md"} {
 		inside := false
 		for line := range strings.Lines(readText(t, name)) {
 			text := strings.TrimPrefix(strings.TrimSpace(line), "$ ")
@@ -325,7 +325,7 @@ func shellBlocks(text string) (blocks []string) {
 func TestPasteable(t *testing.T) {
 	t.Parallel()
 	for name, least := range map[string]int{
-		"README.md": 6, "docs/first-half-hour.md": 12, "docs/operations.md": 15, "docs/es/guia.md": 4, "docs/es/panel.md": 1, "docs/integrar.md": 4,
+		"README.md": 6, "docs/first-half-hour.md": 12, "docs/operations.md": 15, "docs/es/guia.md": 4, "docs/es/panel.md": 1, "docs/es/tarjeta.md": 1, "docs/integrar.md": 5,
 		"docs/configuration.md": 3, "docs/postgresql.md": 8, "docs/performance.md": 0, "docs/reliability.md": 0, "SECURITY.md": 0, "CONTRIBUTING.md": 2,
 	} {
 		if n := len(shellBlocks(readText(t, name))); n < least {

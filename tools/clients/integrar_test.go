@@ -134,7 +134,7 @@ func TestSaldo(t *testing.T) {
 	s := serve(t)
 	card := s.issueCard(t, `"firstName": "Ana", "phoneNumber": "+525587654329"`)
 	nameless := s.issueCard(t, `"phoneNumber": "+525587654328"`)
-	gone := s.Base[:strings.Index(s.Base, "/api/")] + "/t/AAAAAAAAAAAAAAAAAAAAAAAAAA"
+	gone := strings.TrimSuffix(s.Base, "/api/v1") + "/t/AAAAAAAAAAAAAAAAAAAAAAAAAA"
 	const (
 		had  = "\nClub Luna: 50 Lunas\nTarjeta de sellos: 0 Sellos\nEspresso: faltan 30\nVale de $50: faltan 50\nBolsa de grano 500 g: faltan 350\n"
 		none = "Esta tarjeta ya no vale\n"
@@ -195,13 +195,19 @@ func (l *language) reader(t *testing.T, program string) func(card string) (strin
 	}
 }
 
+// cardsShown is where the page says that cards are.
+const cardsShown = "https://club.tutienda.mx/t/"
+
 var listItem = regexp.MustCompile(`<li>([^<]*)</li>`)
 
 // shownByPage opens the page with a card's token after #, and returns the lines of its list.
 func shownByPage(t *testing.T, page, card string) (string, bool) {
 	t.Helper()
 	i := strings.LastIndex(card, "/") + 1
-	page = strings.Replace(page, "https://club.tutienda.mx/t/", card[:i], 1)
+	if !strings.Contains(page, cardsShown) {
+		t.Error("the page does not say where the cards are")
+	}
+	page = strings.Replace(page, cardsShown, card[:i], 1)
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		io.WriteString(w, page)
