@@ -594,3 +594,45 @@ func apart(a, b []float64) float64 {
 	n, w := mean(b)
 	return (m - n) / math.Sqrt(v+w)
 }
+
+// TestSiteJoinTimes: the time of an answer to a form does not tell whether anybody has its contact. It
+// sends forms with both, each pair in an order at random (seed 13).
+func TestSiteJoinTimes(t *testing.T) {
+	skipUsual(t)
+	s := newShop(t, setup{settings: `"cards":{"join":true}`}).withCards()
+	must(s.shop, func(t *txn) (any, error) {
+		_, _, err := t.customers.enrol(enrolment{FirstName: "Ana", Phone: "+525512349999"})
+		return nil, err
+	})
+	kinds := []timedForm{{name: "known", form: "firstName=Ana&phoneNumber=55+1234+9999"}, {name: "unknown", form: "firstName=Ana&phoneNumber=55+1234+9998"}}
+	const rounds, first = 2000, 200 // the first are not counted
+	rnd := rand.New(rand.NewPCG(13, 0))
+	for round := range rounds + first {
+		s.api.site.(*site).joins = newSourceLimits(mostJoinsOfSource, joinEvery)
+		for _, i := range rnd.Perm(len(kinds)) {
+			began := time.Now()
+			w := s.sent("/u/cafe-luna", kinds[i].form)
+			if took := time.Since(began); round >= first {
+				kinds[i].took = append(kinds[i].took, took.Seconds())
+			}
+			if w.Code != http.StatusSeeOther {
+				t.Fatalf("%s: %d\n%s", kinds[i].name, w.Code, w.Body)
+			}
+		}
+	}
+	for i := range kinds {
+		slices.Sort(kinds[i].took)
+		t.Logf("%s: %.2f µs", kinds[i].name, kinds[i].took[rounds/2]*1e6)
+	}
+	z := apart(kinds[0].took, kinds[1].took)
+	t.Logf("z = %.1f", z)
+	if math.Abs(z) >= 3 {
+		t.Errorf("known and unknown are apart: z = %.1f", z)
+	}
+}
+
+// A timedForm is a form of a kind, and how long its answers took, in seconds.
+type timedForm struct {
+	name, form string
+	took       []float64
+}
