@@ -13,8 +13,8 @@ import (
 // addresses that open nothing.
 
 // customerCards are the paths of two cards: one with something of everything, and one with
-// nothing yet.
-type customerCards struct{ customer, rich, fresh string }
+// nothing yet; and of a code that may become one.
+type customerCards struct{ customer, rich, fresh, code string }
 
 // giveCards makes them. María has the first one.
 func (s *shop) giveCards() (c customerCards) {
@@ -38,6 +38,8 @@ func (s *shop) giveCards() (c customerCards) {
 		club := document["programs"].([]any)[0].(map[string]any)
 		club["rules"] = slices.DeleteFunc(club["rules"].([]any), func(r any) bool { return r.(map[string]any)["on"] == "Signup" })
 	})
+	s.offerJoining()
+	c.code, _ = s.fillIn(asNew...)
 	c.rich, c.fresh = s.cardOf(c.customer), s.cardOf(s.enrol("Bruno", "Nuevo", "+525512340000"))
 	return c
 }
@@ -58,7 +60,7 @@ func (s *shop) cardOf(customer string) string {
 const noCard = "/t/AAAAAAAAAAAAAAAAAAAAAAAAAA"
 
 func (c customerCards) views() []view {
-	return []view{
+	return append(joinViews(c.code), []view{
 		{"customer's card", func(p *tab) { p.visit(c.rich) }},
 		{"opened card", func(p *tab) {
 			p.visit(c.rich)
@@ -72,7 +74,7 @@ func (c customerCards) views() []view {
 		}},
 		{"empty statement", func(p *tab) { p.visit(c.fresh + "/estado") }},
 		{"no card", func(p *tab) { p.visit(noCard) }},
-	}
+	}...)
 }
 
 // shows are the languages of cards, each with a colour: on one of them text is white, on the
@@ -91,8 +93,8 @@ func (s *shop) show(lang string) {
 
 // TestCards opens the pages of customers in both languages and all looks. axe finds nothing, what
 // is pressed is large enough, nothing is cut off or lies beyond the screen, the console stays
-// empty, and nothing but the page and its stylesheet is asked for. On a card Tab stops once at
-// each control.
+// empty, and nothing but the page and its stylesheet is asked for. On a card and on the form to
+// join Tab stops once at each control.
 func TestCards(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -136,7 +138,7 @@ func (p *tab) cardPage(v view, lang string, one look) {
 	if p.eval(`document.documentElement.lang`, &spoken); spoken != lang && v.name != "no card" {
 		p.t.Errorf("the page is in %q", spoken)
 	}
-	if v.name == "customer's card" {
+	if slices.Contains([]string{"form to join", "form with faults", "customer's card"}, v.name) {
 		p.walk()
 	}
 	p.readable(v)
@@ -161,7 +163,8 @@ func (p *tab) onlyStyle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range p.requests {
-		if r.Type != "Document" && r.Type != "Stylesheet" || r.Method != http.MethodGet {
+		sent := r.Method == http.MethodPost && strings.HasSuffix(r.URL, joinForm)
+		if r.Type != "Document" && r.Type != "Stylesheet" || r.Method != http.MethodGet && !sent {
 			p.t.Errorf("%s %s: %s", r.Method, r.URL, r.Type)
 		}
 	}
@@ -222,6 +225,8 @@ func TestCardBare(t *testing.T) {
 		c.rich:             {"H1 Hola, María", "H2 Club Luna", "H2 Tarjeta de sellos", "H2 Tus vales", "H2 Premios", "H2 Lo último"},
 		c.fresh:            {"H1 Hola, Bruno", "H2 Club Luna", "H2 Tarjeta de sellos", "H2 Premios", "H2 Lo último"},
 		c.rich + "/estado": {"H1 Tu " + month, "H2 Club Luna", "H2 Tarjeta de sellos"},
+		joinForm:           {"H1 Únete a Café Luna"},
+		c.code:             {"H1 Tu tarjeta está casi lista"},
 		noCard:             {"H1 Esta tarjeta ya no vale", "H2 This card is no longer valid"},
 	} {
 		p.visit(path)

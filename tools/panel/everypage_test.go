@@ -38,6 +38,7 @@ var stocked struct {
 	shop     *shop
 	customer string
 	sale     string
+	joining  []view   // of codes at the till
 	pages    []string // that an owner finds
 }
 
@@ -75,6 +76,10 @@ func (s *shop) stock() {
 	if a := s.post("owner", f); a.Status != http.StatusSeeOther {
 		s.t.Fatalf("redemption: %d\n%s", a.Status, a.Body)
 	}
+	s.offerJoining()
+	_, fresh := s.fillIn(asNew...)
+	_, known := s.fillIn(asMaria...)
+	stocked.joining = tillJoinViews(fresh, known)
 	s.operate("owner")
 	for _, role := range []string{"cashier", "manager", "viewer", "developer"} {
 		s.token(role)
@@ -118,6 +123,7 @@ func views() (all []view) {
 		{"no page", func(p *tab) { p.visit("/panel/nada") }},
 		{"card given", func(p *tab) { p.giveCard(stocked.customer) }},
 	}
+	all = append(all, stocked.joining...)
 	for _, path := range stocked.pages {
 		name, _, _ := strings.Cut(anID.ReplaceAllString(path, "ID"), "?")
 		all = append(all, view{name, func(p *tab) { p.visit(path) }})
@@ -146,23 +152,27 @@ func TestPages(t *testing.T) {
 					continue
 				}
 				t.Run(v.name, func(t *testing.T) {
-					p.during(t, func() {
-						v.open(p)
-						p.walk()
-						p.readable(v)
-						p.resize(one.width, one.height)
-						if long() {
-							v.open(p)
-						}
-						p.eval(`document.querySelectorAll('details').forEach(d => { d.open = true })`, nil)
-						p.targets()
-						for _, wrong := range p.axe() {
-							p.t.Error(wrong)
-						}
-					})
+					p.during(t, func() { p.panelPage(v, one) })
 				})
 			}
 		})
+	}
+}
+
+// panelPage opens a page of the panel and fails the test for what is wrong with it.
+func (p *tab) panelPage(v view, one look) {
+	p.t.Helper()
+	v.open(p)
+	p.walk()
+	p.readable(v)
+	p.resize(one.width, one.height)
+	if long() {
+		v.open(p)
+	}
+	p.eval(`document.querySelectorAll('details').forEach(d => { d.open = true })`, nil)
+	p.targets()
+	for _, wrong := range p.axe() {
+		p.t.Error(wrong)
 	}
 }
 
