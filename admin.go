@@ -121,6 +121,23 @@ func organizationSlugs(tx Tx) ([]string, error) {
 	return slugs, nil
 }
 
+// needCards are the organizations where nobody can spend points without a card.
+func (a *admin) needCards(ctx context.Context, _ struct{}) ([]string, error) {
+	slugs, err := a.organizations(ctx, struct{}{})
+	need := []string{}
+	for _, slug := range slugs {
+		if err != nil {
+			break
+		}
+		var asks bool
+		asks, err = look(ctx, a, slug, func(t *txn) (bool, error) { return t.cfg.cards().Proof == proofSpending, nil })
+		if asks {
+			need = append(need, slug)
+		}
+	}
+	return need, err
+}
+
 type documentRequest struct {
 	Org     string `json:"org"`
 	Version uint64 `json:"version,omitempty"` // 0: the current one
@@ -178,6 +195,8 @@ type listedKey struct {
 
 	MaxPointsPerOperation *decimal `json:"maxPointsPerOperation"`
 	MaxPointsPerDay       *decimal `json:"maxPointsPerDay"`
+
+	NoProof bool `json:"noProof"`
 }
 
 func newListedKey(k *apiKey, lastUsed instant) listedKey {
@@ -190,7 +209,7 @@ func newListedKey(k *apiKey, lastUsed instant) listedKey {
 	return listedKey{
 		k.ID, k.Name, k.Last4, append([]string{}, k.Scopes...), k.RateLimit, wholeOrNull(k.DailyLimit), wholeOrNull(k.MonthlyLimit),
 		append([]string{}, k.IPWhitelist...), k.CreatedAt, k.ExpiresAt, k.RevokedAt, lastUsed,
-		points(k.MaxPointsPerOperation), points(k.MaxPointsPerDay),
+		points(k.MaxPointsPerOperation), points(k.MaxPointsPerDay), k.NoProof,
 	}
 }
 

@@ -196,8 +196,9 @@ func redeemReward(r *request) action {
 	if points, given := r.fields.number("expectedPoints"); given {
 		expected = &points
 	}
+	proof := r.proof()
 	return func(t *txn) (any, error) {
-		return shaped(t, newRedemptionShape)(t.rewards.redeem(cust, product, comment, expected))
+		return shaped(t, newRedemptionShape)(t.rewards.redeem(cust, product, comment, expected, proof))
 	}
 }
 

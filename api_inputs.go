@@ -177,6 +177,27 @@ func (r *request) source() string {
 	return sourceAPI
 }
 
+// maxProof bounds a proof, in characters; maxWaived why none was asked for.
+const (
+	maxProof  = 40
+	maxWaived = 200
+)
+
+// mayWaive reports whether a member may spend a customer's points without the card.
+func (m *member) mayWaive() bool { return m.role.may("redemptions:cancel") == grantAll }
+
+// proof reads what proves that the customer is there, in the object that spends the points. A form of
+// the panel may say why none is asked for.
+func (r *request) proof() (given givenProof) {
+	given.Text, _ = r.fields.text("proof", maxProof)
+	if r.user != nil {
+		if given.Waived, _ = r.fields.text("noCard", maxWaived); given.Waived != "" && !r.user.mayWaive() {
+			r.fields.invalid("noCard", "solo lo dice quien puede deshacer canjes")
+		}
+	}
+	return given
+}
+
 // requiredID reads a required id of the body. The transaction checks that something has
 // that id.
 func (r *request) requiredID(name string, code errorCode) id {

@@ -192,7 +192,7 @@ func holdPoints(r *request) action {
 			r.fields.invalid("expiresInSeconds", "debe ser un entero entre %d y %d", leastHold, mostHold)
 		}
 	}
-	in.Comment = r.comment()
+	in.Comment, in.Proof = r.comment(), r.proof()
 	return func(t *txn) (any, error) {
 		return shaped(t, newHoldShape)(t.points.place(in))
 	}

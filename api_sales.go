@@ -95,7 +95,10 @@ func (r *request) saleFields() newSale {
 			r.fields.fail(err)
 		}
 	}
-	in.Pay = r.payment(in.Type)
+	proof := r.proof()
+	if in.Pay = r.payment(in.Type); in.Pay != nil {
+		in.Pay.Proof = proof
+	}
 	in.Labels = r.labels(in.Type)
 	return in
 }

@@ -244,7 +244,7 @@ func TestExportParts(t *testing.T) {
 	for i := range each {
 		s.shop.add(ana, "1", never)
 		s.shop.buy(ana, "5", item{SKU: fmt.Sprint("S-", i), Price: dec("5"), Quantity: dec("1")})
-		must(s.shop, func(t *txn) (*redemption, error) { return t.rewards.redeem(ana, reward, "", nil) })
+		must(s.shop, func(t *txn) (*redemption, error) { return t.rewards.redeem(ana, reward, "", nil, givenProof{}) })
 		name := fmt.Sprint("Ana ", i)
 		must(s.shop, func(t *txn) (*customer, error) { return t.customers.patch(ana, customerPatch{FirstName: &name}, nil) })
 	}

@@ -86,7 +86,7 @@ func TestErrorTable(t *testing.T) {
 
 		"reference_conflict": true, // contract §23
 
-		"member_code_invalid": true, "cards_disabled": true, "join_code_not_found": true, // contract §25
+		"member_code_invalid": true, "cards_disabled": true, "join_code_not_found": true, "proof_required": true, "proof_invalid": true, "proof_locked": true, // contract §25
 
 		"item_not_purchased": true, "price_changed": true, "external_id_undone": true, "too_many_redemptions": true, // contract §19
 	}

@@ -81,6 +81,7 @@ const (
 	auditCustomerErased       = "customer.erased"
 	auditCardIssued           = "customer.card_issued"
 	auditCardRevoked          = "customer.card_revoked"
+	auditProofWaived          = "proof.waived"
 	auditRedemptionCancelled  = "redemption.cancelled"
 	auditTransactionAsked     = "transaction.asked"
 	auditTransactionDeclined  = "transaction.declined"
@@ -113,7 +114,7 @@ var auditActions = []string{
 	auditUserInvited, auditUserUninvited, auditUserJoined, auditUserChanged, auditUserRemoved, auditUserReset,
 	auditSessionStarted, auditSessionEnded, auditSessionRefused, auditSessionProved, auditSegmentGiven,
 	auditTransactionAsked, auditTransactionDeclined, auditRedemptionAsked, auditRedemptionDeclined,
-	auditCardIssued, auditCardRevoked,
+	auditCardIssued, auditCardRevoked, auditProofWaived,
 }
 
 // auditSources say where an entry came from, by its creator's type. What is done for the

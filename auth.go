@@ -49,6 +49,8 @@ type apiKey struct {
 	Purse                 id      `json:"purse,omitzero"`                 // of the key that it was rotated from; none: its own
 	Counted               bool    `json:"counted,omitempty"`              // its purse counts, as one of the purse's keys has a limit by day, or had
 
+	NoProof bool `json:"noProof,omitempty"` // it spends points without the digits of a card: a web shop's
+
 	networks []netip.Prefix // IPWhitelist, parsed
 	idText   string         // ID as text
 }

@@ -2,7 +2,15 @@ package main
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/base32"
+	"hash/fnv"
+	"strconv"
+
+	"sello/internal/throttle"
+	"sello/internal/totp"
 )
 
 // A card is a secret address that shows its customer what the customer has (contract §25). A
@@ -53,7 +61,10 @@ func cardByToken(tx Tx, token string, now instant) (*card, error) {
 }
 
 // A cardsTxn is cards in a transaction.
-type cardsTxn struct{ t *txn }
+type cardsTxn struct {
+	t     *txn
+	wrong *throttle.Strikes[id, instant] // wrong digits, by customer; the engine's
+}
 
 // has reports whether a customer has a card that is good now.
 func (ca *cardsTxn) has(c *customer) (bool, error) {
@@ -143,4 +154,83 @@ func (ca *cardsTxn) tell(c *customer, action string, kind eventKind) error {
 		return err
 	}
 	return ca.t.feed.emit(kind, c.Number, n.Audit)
+}
+
+// Proof that the customer is there (contract §25): the page of a card shows six digits, which change
+// every proofStep. They are HOTP's (RFC 4226), with a key made of the organization's secret and of
+// the card's hash: so nothing is stored for them, and another card ends them.
+
+// proofStep is how long digits last, in milliseconds; those before them are good for as long again.
+const proofStep instant = 120_000
+
+// digits are those of the card with a hash, of a step.
+func (c *config) digits(hash []byte, step instant) string {
+	mac := hmac.New(sha256.New, c.codeSecret)
+	mac.Write([]byte("card digits"))
+	mac.Write(hash)
+	return totp.HOTP(mac.Sum(nil), uint64(step), totp.Digits)
+}
+
+// digitsOf are the digits of a customer's card now.
+func (ca *cardsTxn) digitsOf(c *customer) (string, error) {
+	hash, _, err := ca.t.Get(ca.t.scratchKey(c.ID, partCard))
+	return ca.t.cfg.digits(hash, ca.t.now/proofStep), err
+}
+
+// A givenProof is what a request says to prove that a customer is there.
+type givenProof struct {
+	Text   string // the code and the digits, as they were scanned or typed
+	Waived string // why somebody who may waive it did; "": nobody did
+}
+
+// prove refuses what takes points of a customer, unless so few need no proof or the one given is good.
+// Who tries wrong digits too often is refused with good ones too, for a while.
+func (ca *cardsTxn) prove(c *customer, points decimal, given givenProof) error {
+	t, d := ca.t, ca.t.cfg.cards()
+	switch by := t.by.Type; {
+	case d.Proof != proofSpending || points < d.ProofFrom || points == 0 || t.rehearsing:
+		return nil
+	case by != byKey && by != byUser, t.byKey != nil && t.byKey.NoProof:
+		return nil
+	case given.Waived != "":
+		return t.audit.note(auditProofWaived, c.ID.String(), []change{{"reason", nil, given.Waived}})
+	case given.Text == "":
+		return newError(codeProofRequired).on("proof")
+	}
+	h := fnv.New64a()
+	h.Write(t.seed[:])
+	h.Write([]byte(given.Text))
+	mark := h.Sum64()
+	if wait := ca.wrong.Wait(c.ID, t.now, mark); wait > 0 {
+		return newError(codeProofLocked).on("proof").header("Retry-After", strconv.FormatInt(int64((wait+999)/1000), 10))
+	}
+	good, err := ca.isProof(c, given.Text)
+	if err == nil && !good {
+		ca.wrong.Add(c.ID, t.now, mark)
+		err = newError(codeProofInvalid).on("proof")
+	}
+	return err
+}
+
+// isProof reports whether a text is a customer's code with the digits that the card shows now, or
+// showed just before.
+func (ca *cardsTxn) isProof(c *customer, text string) (bool, error) {
+	code, digits := cutProof(text)
+	owner, err := ca.t.customers.byMemberCode(code)
+	if err != nil || owner == nil || owner.ID != c.ID || digits == "" {
+		return false, err
+	}
+	hash, ok, err := ca.t.Get(customerKey(ca.t.org, c.ID, partCard))
+	if err != nil || !ok {
+		return false, err
+	}
+	hash = bytes.Clone(hash)
+	d, err := cardOf(ca.t.Tx, hash, ca.t.now)
+	if err != nil || d == nil {
+		return false, err
+	}
+	step := ca.t.now / proofStep
+	current := subtle.ConstantTimeCompare([]byte(digits), []byte(ca.t.cfg.digits(hash, step)))
+	before := subtle.ConstantTimeCompare([]byte(digits), []byte(ca.t.cfg.digits(hash, step-1)))
+	return current|before == 1, nil
 }

@@ -45,8 +45,8 @@ const (
 	joinSymbols = 6
 )
 
-// A pre-enrolment is of use for joinLife; the sweep drops it soon after. An organization has at most
-// mostJoins: the oldest goes.
+// A pre-enrolment is of use for joinLife; the sweep drops it soon after. Of an organization those of
+// the last mostJoins that came are kept: so nobody who sends many shuts the door to the next one.
 const (
 	joinLife  instant = 24 * 60 * 60 * 1000
 	mostJoins         = 10_000
@@ -74,10 +74,10 @@ func isJoinCode(text string) bool {
 	return membercode.IsRandom(membercode.Plain(text), joinLetter, joinSymbols)
 }
 
-// prepare keeps a pre-enrolment, and returns its token and its code.
-func (ca *cardsTxn) prepare(p preEnrolment) (token, code string, err error) {
+// prepare keeps a pre-enrolment, which gets its code, and returns its token.
+func (ca *cardsTxn) prepare(p preEnrolment) (token string, err error) {
 	if p.Seq, err = ca.makeRoom(); err != nil {
-		return "", "", err
+		return "", err
 	}
 	p.Org, p.At, p.Code = ca.t.org, ca.t.now, ""
 	for try := uint64(0); p.Code == ""; try++ {
@@ -85,7 +85,7 @@ func (ca *cardsTxn) prepare(p preEnrolment) (token, code string, err error) {
 		code := membercode.Random(joinLetter, secret[:joinSymbols])
 		_, taken, err := ca.t.Get(joinCodeKey(p.Org, code))
 		if err != nil {
-			return "", "", err
+			return "", err
 		}
 		if !taken {
 			p.Code = code
@@ -95,10 +95,10 @@ func (ca *cardsTxn) prepare(p preEnrolment) (token, code string, err error) {
 	hash := tokenHash(token)
 	for _, k := range []key{joinCodeKey(p.Org, p.Code), joinTurnsKey(p.Org).u64(p.Seq)} {
 		if err := ca.t.Put(k, hash[:]); err != nil {
-			return "", "", err
+			return "", err
 		}
 	}
-	return token, p.Code, ca.t.put(joinKey(hash[:]), &p)
+	return token, ca.t.put(joinKey(hash[:]), &p)
 }
 
 // makeRoom drops the pre-enrolments before the last mostJoins, the next one counted, and returns its
@@ -178,8 +178,8 @@ type joinRequest struct {
 }
 
 // join enrols who filled in a pre-enrolment, whose page becomes the customer's card. A customer
-// who has the contact already gets neither what the form says nor the card, unless the person is there:
-// anybody can type somebody else's phone. The code is used up.
+// who has the contact already gets nothing of that, neither what the form says nor the card, unless the
+// person is there: anybody can type somebody else's phone. The code is used up.
 func (ca *cardsTxn) join(in joinRequest) (c *customer, created bool, err error) {
 	p, hash, err := ca.joining(in.Code)
 	if err != nil {
@@ -191,13 +191,13 @@ func (ca *cardsTxn) join(in joinRequest) (c *customer, created bool, err error) 
 		return nil, false, err
 	}
 	if known != nil && !in.Here {
-		e = enrolment{}
+		return known, false, dropJoin(ca.t.Tx, hash)
 	}
 	e.ExternalID, e.Attributes = in.ExternalID, in.Attributes
 	if c, err = ca.t.customers.enrolAs(known, e); err == nil {
 		err = dropJoin(ca.t.Tx, hash)
 	}
-	if err == nil && (known == nil || in.Here) {
+	if err == nil {
 		err = ca.becomes(c, hash)
 	}
 	return c, known == nil, err
@@ -215,25 +215,40 @@ func (ca *cardsTxn) becomes(c *customer, hash []byte) error {
 	return err
 }
 
-// forgetJoins drops the pre-enrolments that have a contact of a customer.
-func (ca *cardsTxn) forgetJoins(c *customer) error {
-	var gone [][]byte
-	for e, err := range scan(ca.t.Tx, joinTurnsKey(ca.t.org), false) {
-		if err != nil {
-			return err
-		}
-		p, err := get[preEnrolment](ca.t.Tx, joinKey(e.Value))
-		if err != nil {
-			return err
-		}
-		if p != nil && (p.Email != "" && p.Email == c.Email || p.Phone != "" && p.Phone == c.Phone) {
-			gone = append(gone, slices.Clone(e.Value))
-		}
+// forgetJoins drops the pre-enrolments that have a contact of any of some customers.
+func (ca *cardsTxn) forgetJoins(family []*customer) error {
+	contacts := map[string]bool{}
+	for _, c := range family {
+		contacts[c.Email], contacts[c.Phone] = true, true
 	}
-	for _, hash := range gone {
-		if err := dropJoin(ca.t.Tx, hash); err != nil {
-			return err
+	delete(contacts, "")
+	turns := joinTurnsKey(ca.t.org)
+	hashes, err := keyValues(ca.t.Tx, turns)
+	if err != nil || len(contacts) == 0 {
+		return err
+	}
+	for some := range slices.Chunk(hashes, readAtOnce) {
+		warm(ca.t.Tx, some, func(hash []byte) key { return joinKey(hash) })
+		for _, hash := range some {
+			p, err := get[preEnrolment](ca.t.Tx, joinKey(hash))
+			if err == nil && p != nil && (contacts[p.Email] || contacts[p.Phone]) {
+				err = dropJoin(ca.t.Tx, hash)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// keyValues are the values of the entries whose keys begin with prefix.
+func keyValues(tx Tx, prefix key) (list [][]byte, err error) {
+	for e, err := range scan(tx, prefix, false) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, slices.Clone(e.Value))
+	}
+	return list, nil
 }

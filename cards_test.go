@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"sello/internal/membercode"
 	"sello/internal/processtest"
 )
 
@@ -179,11 +182,11 @@ func TestCardRetry(t *testing.T) {
 // joining keeps a pre-enrolment, and returns its token and code.
 func (s *shop) joining(p preEnrolment) (token, code string) {
 	s.Helper()
-	both := must(s, func(t *txn) (both [2]string, err error) {
-		both[0], both[1], err = t.cards.prepare(p)
-		return both, err
+	token = must(s, func(t *txn) (string, error) { return t.cards.prepare(p) })
+	return token, ask(s, func(t *txn) (string, error) {
+		p, err := joinByToken(t.Tx, token, t.now)
+		return p.Code, err
 	})
-	return both[0], both[1]
 }
 
 // joined uses a code at the counter.
@@ -302,6 +305,12 @@ func TestJoinsEnd(t *testing.T) {
 	})
 	s.joining(preEnrolment{Email: "ana@example.com"})
 	s.joining(preEnrolment{Phone: "+525512340003"})
+	twin := must(s, func(t *txn) (*customer, error) {
+		c, _, err := t.customers.enrol(enrolment{Phone: "+525512340004"})
+		return c, err
+	})
+	s.joining(preEnrolment{Phone: "+525512340004"})
+	s.merged(ana.ID, twin.ID)
 	must(s, func(t *txn) (any, error) { return t.merges.erase(ana.ID) })
 	if left() != 3 {
 		t.Errorf("%d entries after an erasure", left())
@@ -322,11 +331,15 @@ func TestJoinsMany(t *testing.T) {
 	const more = 7
 	codes := must(s, func(t *txn) (codes []string, err error) {
 		for i := range mostJoins + more {
-			_, code, err := t.cards.prepare(preEnrolment{Phone: fmt.Sprintf("+5255%08d", i)})
+			token, err := t.cards.prepare(preEnrolment{Phone: fmt.Sprintf("+5255%08d", i)})
 			if err != nil {
 				return nil, err
 			}
-			codes = append(codes, code)
+			p, err := joinByToken(t.Tx, token, t.now)
+			if err != nil {
+				return nil, err
+			}
+			codes = append(codes, p.Code)
 		}
 		return codes, nil
 	})
@@ -453,4 +466,268 @@ func TestCardKilled(t *testing.T) {
 	}
 	s.ok("verify")
 	t.Logf("%d of %d requests were answered before the end", answered, rounds)
+}
+
+// proofSetup is a shop where spending needs the card, from 10 points on.
+func proofSetup() setup {
+	return setup{
+		program:  `"payment":{"points":1,"amount":1},"rules":[` + onePer1 + `]`,
+		also:     `"rewards":[{"key":"cafe","program":"club","name":"Café","pointsCost":20},{"key":"pan","program":"club","name":"Pan","pointsCost":9}]`,
+		settings: `"cards":{"proof":"Spending","proofFrom":10}`,
+	}
+}
+
+// scanned is what the page of a customer's card shows now.
+func (s *shop) scanned(cust id) string {
+	return ask(s, func(t *txn) (string, error) {
+		c, err := t.customers.get(cust)
+		if err != nil {
+			return "", err
+		}
+		digits, err := t.cards.digitsOf(c)
+		return membercode.Plain(*t.customers.memberCode(c)) + "." + digits, err
+	})
+}
+
+// TestProof spends points in each way, without the card's digits and with good and wrong ones.
+func TestProof(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, proofSetup()).served()
+	ana, eva := s.shop.customer("ana"), s.shop.customer("eva")
+	for _, cust := range []id{ana, eva} {
+		s.shop.add(cust, "1000", never)
+		s.shop.card(cust, 0)
+	}
+	rewards := ask(s.shop, func(t *txn) (map[string]string, error) {
+		return map[string]string{"cafe": t.cfg.Rewards[0].ID.String(), "pan": t.cfg.Rewards[1].ID.String()}, nil
+	})
+	of := `"customerId":"` + ana.String() + `",`
+	spends := map[string][2]string{
+		"redeem": {"/rewards/redeem", `{` + of + `"productId":"` + rewards["cafe"] + `"%s}`},
+		"points": {"/transactions", `{` + of + `"totalAmount":50,"pay":{"points":10}%s}`},
+		"amount": {"/transactions", `{` + of + `"totalAmount":50,"pay":{"amount":10}%s}`},
+		"max":    {"/transactions", `{` + of + `"totalAmount":50,"pay":{"max":true}%s}`},
+		"hold":   {"/points/customers/" + ana.String() + "/holds", `{"amount":10%s}`},
+		"lacks":  {"/transactions", `{` + of + `"totalAmount":9000,"pay":{"points":2000}%s}`},
+	}
+	post := func(of [2]string, proof string) (int, string) {
+		w := s.post("/api/v1"+of[0], "", fmt.Sprintf(of[1], proof))
+		var e struct{ Code, Field string }
+		json.Unmarshal(w.Body.Bytes(), &e)
+		return w.Code, e.Code + " " + e.Field
+	}
+	good, others := s.shop.scanned(ana), s.shop.scanned(eva)
+	for name, spend := range spends {
+		if status, code := post(spend, ""); status != http.StatusBadRequest || code != "proof_required proof" {
+			t.Errorf("%s without: %d %s", name, status, code)
+		}
+		if status, code := post(spend, `,"proof":"`+others+`"`); status != http.StatusBadRequest || code != "proof_invalid proof" {
+			t.Errorf("%s with another's: %d %s", name, status, code)
+		}
+		want := http.StatusCreated
+		if name == "lacks" {
+			want = http.StatusBadRequest
+		}
+		if status, code := post(spend, `,"proof":"`+strings.ToLower(good[:4]+" "+good[4:9]+"-"+good[10:13]+" "+good[13:])+`"`); status != want || want != http.StatusCreated && code != "insufficient_balance " {
+			t.Errorf("%s with the card's: %d %s", name, status, code)
+		}
+	}
+	for name, few := range map[string][2]string{
+		"a cheap reward": {"/rewards/redeem", `{` + of + `"productId":"` + rewards["pan"] + `"%s}`},
+		"a few points":   {"/transactions", `{` + of + `"totalAmount":50,"pay":{"points":9}%s}`},
+		"a dry run":      {"/transactions?dryRun=true", `{` + of + `"totalAmount":50,"pay":{"points":30}%s}`},
+		"by hand":        {"/points/customers/" + ana.String() + "/deduct", `{"amount":30%s}`},
+	} {
+		if status, code := post(few, ""); status >= 300 {
+			t.Errorf("%s: %d %s", name, status, code)
+		}
+	}
+	hold := s.shop.hold0(ana)
+	if status, code := post([2]string{"/transactions", `{` + of + `"totalAmount":50,"pay":{"hold":"` + hold + `"}%s}`}, ""); status != http.StatusCreated {
+		t.Errorf("what is held: %d %s", status, code)
+	}
+	batch := s.post("/api/v1/transactions/batch", "", `{"transactions":[{`+of+`"totalAmount":50,"externalId":"A","pay":{"points":10}},{`+of+`"totalAmount":50,"externalId":"B","pay":{"points":10},"proof":"`+good+`"}]}`)
+	if text := batch.Body.String(); !strings.Contains(text, `"status":400`) || !strings.Contains(text, `"status":201`) || !strings.Contains(text, "proof_required") {
+		t.Errorf("a batch: %s", text)
+	}
+	_, web := s.shop.newKey(keyRequest{NoProof: true})
+	s.key = web
+	if status, code := post(spends["redeem"], ""); status != http.StatusCreated {
+		t.Errorf("a web shop: %d %s", status, code)
+	}
+}
+
+// hold0 is an open hold of a customer.
+func (s *shop) hold0(cust id) string {
+	return must(s, func(t *txn) (string, error) {
+		h, err := t.points.place(newHold{Customer: cust, Amount: dec("12"), Seconds: usualHold})
+		if err != nil {
+			return "", err
+		}
+		return h.ID.String(), nil
+	})
+}
+
+// TestProofSteps: digits are good for two steps of two minutes, to the second, and end with the card.
+func TestProofSteps(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, proofSetup())
+	eva := s.customer("eva")
+	s.card(eva, 0)
+	s.clock = s.clock / proofStep * proofStep // a step begins
+	first := s.scanned(eva)
+	is := func(text string) bool {
+		return ask(s, func(t *txn) (bool, error) {
+			c, err := t.customers.get(eva)
+			if err != nil {
+				return false, err
+			}
+			return t.cards.isProof(c, text)
+		})
+	}
+	begun := s.clock
+	for seconds, want := range map[instant]bool{-1: false, 0: true, 119: true, 120: true, 239: true, 240: false, 241: false, 3600: false} {
+		s.clock = begun + seconds*1000
+		if is(first) != want {
+			t.Errorf("after %d s: %t", seconds, !want)
+		}
+	}
+	s.clock = begun
+	for _, wrong := range []string{"", first[:9], first[:15], first + "1", first[:9] + first[10:15], "M0000000" + first[8:], first[10:], "hola"} {
+		if is(wrong) {
+			t.Errorf("%q is taken", wrong)
+		}
+	}
+	s.card(eva, 0)
+	if is(first) || !is(s.scanned(eva)) {
+		t.Error("a new card has not ended the digits of the one before")
+	}
+	last := s.scanned(eva)
+	must(s, func(t *txn) (any, error) { return t.cards.revoke(eva) })
+	if is(last) {
+		t.Error("digits without a card")
+	}
+}
+
+// TestProofLocked: after ten wrong ones within ten minutes a customer's good digits are refused too,
+// with the time to wait; others' are not.
+func TestProofLocked(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, proofSetup()).served()
+	ana, eva := s.shop.customer("ana"), s.shop.customer("eva")
+	for _, cust := range []id{ana, eva} {
+		s.shop.add(cust, "1000", never)
+		s.shop.card(cust, 0)
+	}
+	hold := func(cust id, proof string) *httptest.ResponseRecorder {
+		return s.post("/api/v1/points/customers/"+cust.String()+"/holds", "", `{"amount":10,"proof":"`+proof+`"}`)
+	}
+	began := s.shop.clock
+	for i := range mostWrongProofs {
+		if w := hold(ana, s.shop.scanned(ana)[:10]+fmt.Sprintf("%06d", i)); w.Code != http.StatusBadRequest {
+			t.Fatalf("wrong %d: %d %s", i, w.Code, w.Body)
+		}
+		s.shop.pass(time.Second)
+	}
+	w := hold(ana, s.shop.scanned(ana))
+	if want := fmt.Sprint(int64(began+wrongProofsSpan-s.shop.clock) / 1000); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != want || !strings.Contains(w.Body.String(), "proof_locked") {
+		t.Errorf("good ones: %d, Retry-After %q, want %s: %s", w.Code, w.Header().Get("Retry-After"), want, w.Body)
+	}
+	if w := hold(eva, s.shop.scanned(eva)); w.Code != http.StatusCreated {
+		t.Errorf("somebody else: %d %s", w.Code, w.Body)
+	}
+	s.shop.clock = began + wrongProofsSpan
+	if w := hold(ana, s.shop.scanned(ana)); w.Code != http.StatusCreated {
+		t.Errorf("ten minutes later: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestProofRetry: a retry that is replayed needs no digits that are still good.
+func TestProofRetry(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, proofSetup()).served()
+	eva := s.shop.customer("eva")
+	s.shop.add(eva, "1000", never)
+	s.shop.card(eva, 0)
+	path, body := "/api/v1/points/customers/"+eva.String()+"/holds", `{"amount":10,"proof":"`+s.shop.scanned(eva)+`"}`
+	first := s.post(path, "one", body)
+	s.shop.pass(time.Hour)
+	if again := s.post(path, "one", body); first.Code != http.StatusCreated || again.Body.String() != first.Body.String() {
+		t.Errorf("%d %s, again %d %s", first.Code, first.Body, again.Code, again.Body)
+	}
+	if other := s.post(path, "two", body); other.Code != http.StatusBadRequest || !strings.Contains(other.Body.String(), "proof_invalid") {
+		t.Errorf("another request: %d %s", other.Code, other.Body)
+	}
+}
+
+// TestProofPage: the page shows the digits that are taken, under the code and in it, and asks for
+// itself again when they change; its JSON has none. Without the setting there are none.
+func TestProofPage(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, proofSetup()).withCards()
+	eva := s.shop.customer("eva")
+	path := "/t/" + s.shop.card(eva, 0).token
+	s.shop.clock = s.shop.clock/proofStep*proofStep + 50_500
+	w, scanned := s.visit("GET", path), s.shop.scanned(eva)
+	if digits := scanned[10:13] + nbsp + scanned[13:]; !strings.Contains(w.Body.String(), digits) || w.Header().Get("Refresh") != "70" {
+		t.Errorf("Refresh %q, no %q in\n%s", w.Header().Get("Refresh"), digits, w.Body)
+	}
+	if !strings.Contains(w.Body.String(), string(qrPicture(scanned, s.shop.codeOf(eva), qrPixels))) {
+		t.Error("the QR code is not that of the code and the digits")
+	}
+	if page := s.opened(path + ".json"); strings.Contains(page, scanned[10:]) {
+		t.Errorf("the JSON has the digits: %s", page)
+	}
+	plain := newShop(t, setup{}).withCards()
+	if w := plain.visit("GET", "/t/"+plain.shop.card(plain.shop.customer("eva"), 0).token); w.Header().Get("Refresh") != "" {
+		t.Error("digits that nobody asks for")
+	}
+}
+
+// TestProofTill: the till asks for the card, carries what was scanned to its forms, and lets somebody in
+// charge go on without, who says why.
+func TestProofTill(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, proofSetup())
+	s.api.cards = cardsBase
+	eva := s.shop.customer("eva")
+	s.shop.add(eva, "1000", never)
+	s.shop.card(eva, 0)
+	at := "/panel/caja/" + eva.String()
+	reward := ask(s.shop, func(t *txn) (string, error) { return t.cfg.Rewards[0].ID.String(), nil })
+	redeem := func(as role, fields ...string) *httptest.ResponseRecorder {
+		form := url.Values{"productId": {reward}, "expectedPoints": {"20"}}
+		for i := 0; i < len(fields); i += 2 {
+			form.Set(fields[i], fields[i+1])
+		}
+		return s.post(as, at+"/canje", form)
+	}
+	s.wants("asked", s.open(roleCashier, at).Body.String(), `action="`+at+`"`, `name="proof"`, "!"+`name="noCard"`)
+	s.wants("in charge", s.open(roleManager, at).Body.String(), `name="noCard"`)
+	w := redeem(roleCashier)
+	s.wants("without", w.Body.String(), "Para gastar puntos hace falta la tarjeta del cliente.")
+	w = redeem(roleCashier, "proof", s.shop.scanned(eva)[:10]+"000000")
+	s.wants("wrong", w.Body.String(), "escanéala otra vez", "!"+`value="`+s.shop.scanned(eva)[:10]+`000000"`)
+
+	scanned := s.shop.scanned(eva)
+	found := s.get(roleCashier, "/panel/caja?"+url.Values{"q": {scanned}}.Encode()).Header().Get("Location")
+	opened := s.open(roleCashier, found).Body.String()
+	s.wants("scanned", opened, "Tarjeta leída", `<input type="hidden" name="proof" value="`+scanned+`">`)
+	if w := redeem(roleCashier, "proof", scanned); w.Code != http.StatusSeeOther {
+		t.Errorf("with the card: %d\n%s", w.Code, mainOf(w.Body.String()))
+	}
+	if w := redeem(roleCashier, "noCard", "la olvidó"); w.Code != http.StatusUnprocessableEntity {
+		t.Errorf("a cashier without a card: %d", w.Code)
+	}
+	s.wants("waived", s.open(roleManager, at+"?noCard=la+olvid%C3%B3").Body.String(), "Sin tarjeta: la olvidó", `<input type="hidden" name="noCard" value="la olvidó">`)
+	if w := redeem(roleManager, "noCard", "la olvidó"); w.Code != http.StatusSeeOther {
+		t.Errorf("in charge, without a card: %d\n%s", w.Code, mainOf(w.Body.String()))
+	}
+	waived := ask(s.shop, func(t *txn) (list []*auditEntry, err error) {
+		list, _, err = t.audit.entries(auditFilter{to: never, action: auditProofWaived}, page{1, 10})
+		return list, err
+	})
+	if len(waived) != 1 || waived[0].Subject != eva.String() || waived[0].By.ID != s.users[roleManager] || waived[0].Changes[0].After != `"la olvidó"` {
+		t.Errorf("the audit log says %+v", waived)
+	}
 }

@@ -43,6 +43,7 @@ func (c *invocation) keySettings(noScopes, unlimited string) {
 	c.set.Var(&countFlag{n: &c.key.MonthlyLimit}, "monthly-limit", "`solicitudes` por mes (UTC)"+unlimited)
 	c.set.Var(pointsFlag{&c.key.MaxPointsPerOperation}, "max-points-per-operation", "`puntos` que puede dar un solo add, como 500 o 12.5"+unlimited)
 	c.set.Var(pointsFlag{&c.key.MaxPointsPerDay}, "max-points-per-day", "`puntos` que pueden dar sus add por día (UTC) en todos los programas, como 500 o 12.5"+unlimited)
+	c.set.BoolVar(&c.key.NoProof, "no-proof", false, "gasta puntos sin el código de la tarjeta, donde la organización lo pide: para una tienda en línea en la que el cliente entró con su cuenta")
 	c.set.StringVar(&c.ips, "ip", "", "`lista` de direcciones o bloques CIDR permitidos, separados por comas")
 	c.set.StringVar(&c.key.Expires, "expires", "", "`fecha` de expiración, como 2027-01-01")
 }
@@ -142,7 +143,7 @@ func (c *invocation) checkKeyFlags() (err error) {
 // changeableFlags are the flags of key change, with the fields of keyRequest.
 var changeableFlags = [...]struct{ flag, field string }{
 	{"name", "name"}, {"scopes", "scopes"}, {"rate-limit", "rateLimit"}, {"daily-limit", "dailyLimit"}, {"monthly-limit", "monthlyLimit"},
-	{"max-points-per-operation", "maxPointsPerOperation"}, {"max-points-per-day", "maxPointsPerDay"}, {"ip", "ipWhitelist"}, {"expires", "expires"},
+	{"max-points-per-operation", "maxPointsPerOperation"}, {"max-points-per-day", "maxPointsPerDay"}, {"ip", "ipWhitelist"}, {"expires", "expires"}, {"no-proof", "noProof"},
 }
 
 func runKeyChange(ctx context.Context, c *invocation) error {
@@ -235,6 +236,9 @@ func (k *listedKey) limitsText() string {
 	}
 	if k.MaxPointsPerDay != nil {
 		text += fmt.Sprintf(" %v puntos/día", *k.MaxPointsPerDay)
+	}
+	if k.NoProof {
+		text += " sin tarjeta"
 	}
 	return text
 }

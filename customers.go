@@ -11,6 +11,7 @@ import (
 
 	"sello/internal/fold"
 	"sello/internal/membercode"
+	"sello/internal/totp"
 )
 
 // Customers: an e-mail, a phone or an externalId leads to one customer of an organization. Enrolment
@@ -588,7 +589,12 @@ func (cu *customersTxn) ids(first, last uint64, reverse bool) iter.Seq2[id, erro
 // A member code stands for the customer who shows it.
 const memberLetter = 'M'
 
-func isMemberCode(text string) bool { return membercode.IsCode(memberLetter, membercode.Plain(text)) }
+// isMemberCode reports whether a text is the code of a customer, be it one that nobody has. The digits
+// that a card may show after it do not count.
+func isMemberCode(text string) bool {
+	code, _ := cutProof(text)
+	return membercode.IsCode(memberLetter, membercode.Plain(code))
+}
 
 // memberCodes are the codes of an organization's customers.
 func (c *config) memberCodes() membercode.Kind {
@@ -611,7 +617,8 @@ func (cu *customersTxn) byMemberCode(text string) (*customer, error) {
 	if cu.t.cfg.codeSecret == nil {
 		return nil, nil
 	}
-	number, ok := cu.t.cfg.memberCodes().Number(membercode.Plain(text))
+	code, _ := cutProof(text)
+	number, ok := cu.t.cfg.memberCodes().Number(membercode.Plain(code))
 	if !ok {
 		return nil, nil
 	}
@@ -628,4 +635,13 @@ func (cu *customersTxn) byMemberCode(text string) (*customer, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// cutProof takes a scanned text apart: the member code, and the digits after it; "" without.
+func cutProof(text string) (code, digits string) {
+	plain := strings.ReplaceAll(membercode.Plain(text), ".", "")
+	if len(plain) != membercode.Len+totp.Digits {
+		return text, ""
+	}
+	return plain[:membercode.Len], plain[membercode.Len:]
 }

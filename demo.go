@@ -651,7 +651,7 @@ func (h *madeUp) redeem(t *txn, who *shopper) error {
 		if reward.AutoIssue || p.Default && (h.rand.IntN(4) > 0 || who.voucher != nil) {
 			continue
 		}
-		x, err := t.rewards.redeem(who.member, reward.ID, "", nil)
+		x, err := t.rewards.redeem(who.member, reward.ID, "", nil, givenProof{})
 		if _, refused := errors.AsType[*apiError](err); refused {
 			continue
 		}

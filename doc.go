@@ -229,6 +229,12 @@
 //	users_sessions.go      sessions: the browsers that people have logged in with
 //	users_logins.go        logging in: password, second factor, known devices
 //
+// # Cards: cards_*.go
+//
+//	cards.go               secret addresses that show a customer what the customer has, and digits
+//	                       that prove who shows one
+//	cards_joining.go       who fills in a form on their phone, and gets a code for the counter
+//
 // # Retries: retries_*.go
 //
 //	retries.go             Idempotency-Key: a retry is recognized and gets the first answer
@@ -274,11 +280,6 @@
 //	rewards_gifts.go       vouchers that rules and full cards give, and their expiry
 //	rewards_sales.go       vouchers used in a sale, given back when it is returned
 //	rewards_undo.go        asking somebody in charge to undo a sale or a redemption
-//
-// # Cards: cards_*.go
-//
-//	cards.go               secret addresses that show a customer what the customer has
-//	cards_joining.go       who fills in a form on their phone, and gets a code for the counter
 //
 // # Time and versions: sweep_*.go, schema.go
 //
@@ -437,7 +438,7 @@
 //	site_card.go           what a card shows
 //	site.go                the customers' host: its headers, its stylesheet, and the one page for
 //	                       all that opens nothing
-//	site_page.go           its pages: a card, the statement of a month
+//	site_page.go           its pages: a card, the statement of a month, and the form to join
 //
 // # The command line: command_*.go
 //

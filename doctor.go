@@ -64,6 +64,8 @@ type doctor struct {
 	served   bool // by a running server
 	listens  bool // without one: the address was given, so that a server would listen there
 	found    []diagnosis
+
+	needCards []string // organizations where points are spent with cards alone
 }
 
 const (
@@ -80,7 +82,7 @@ func runDoctor(ctx context.Context, c *invocation) error {
 	}
 	at, err := net.ResolveTCPAddr("tcp", c.addr)
 	if err != nil {
-		return cannotListen(c.addr, err)
+		return cannotListen("addr", c.addr, err)
 	}
 	d := &doctor{settings: c.settings(at), file: c.fullPath(), database: isDatabase(c.db), now: time.Now(), listens: c.given["addr"]}
 	_, d.served = overSocket(c.db)
@@ -164,6 +166,9 @@ func (d *doctor) throughStore(ctx context.Context, call adminCaller) error {
 			return err
 		}
 		hooks[slug] = list
+	}
+	if err := call(ctx, "cards/need", struct{}{}, &d.needCards); err != nil {
+		return err
 	}
 	d.note(d.kind(), true, "%s: esquema %d, %s; sello verify lo comprueba entero", d.file, schemaVersion, plural(len(slugs), "organización", "organizaciones"))
 	d.clock(&clock)
@@ -330,6 +335,8 @@ func (d *doctor) panel() {
 // cards looks at the address of customers' cards, if the server has them.
 func (d *doctor) cards() {
 	switch at, err := parseCardsAddress(d.settings.Cards); {
+	case d.settings.Cards == "" && len(d.needCards) > 0:
+		d.note("cards", false, "%s: sin tarjeta nadie puede gastar puntos (settings.cards.proof), y el servidor no las sirve; arráncalo con -cards", strings.Join(d.needCards, ", "))
 	case d.settings.Cards == "" || err != nil:
 	case at.isPlain():
 		d.note("cards", false, "%s: va sin cifrar, y quien esté en la misma red puede leer la dirección de una tarjeta; ponle https", d.settings.Cards)

@@ -211,15 +211,23 @@ func (ck *checker) organization(o *organization) *time.Location {
 		}
 	}
 	ck.notices(o.Settings.Notices)
-	if d := o.Settings.Cards; d != nil && d.PrivacyURL != nil {
-		path := "organization.settings.cards.privacyUrl"
-		ck.require(isAbsolute(*d.PrivacyURL), path, "debe ser una URL http o https")
-		ck.require(len(*d.PrivacyURL) <= mostURL, path, "no puede pasar de 2000 bytes")
+	if d := o.Settings.Cards; d != nil {
+		ck.cards(d)
 	}
 	if err != nil {
 		return time.UTC
 	}
 	return zone
+}
+
+func (ck *checker) cards(d *cardsDoc) {
+	const path = "organization.settings.cards"
+	ck.oneOf(path+".proof", d.Proof, proofNone, proofSpending)
+	ck.require(d.ProofFrom >= 0, path+".proofFrom", "debe ser mayor o igual a 0")
+	if d.PrivacyURL != nil {
+		ck.require(isAbsolute(*d.PrivacyURL), path+".privacyUrl", "debe ser una URL http o https")
+		ck.require(len(*d.PrivacyURL) <= mostURL, path+".privacyUrl", "no puede pasar de 2000 bytes")
+	}
 }
 
 // notices checks the texts that are sent by hand.

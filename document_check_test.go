@@ -368,6 +368,7 @@ func TestSchemaWords(t *testing.T) {
 		"programs[0].rules[0].category":         "$defs.rule.properties.category",
 		"programs[0].rules[0].days[0]":          "$defs.rule.properties.days.items",
 		"organization.settings.externalIds":     "$defs.organization.properties.settings.properties.externalIds",
+		"organization.settings.cards.proof":     "$defs.organization.properties.settings.properties.cards.properties.proof",
 		"organization.settings.secondFactor[0]": "$defs.organization.properties.settings.properties.secondFactor.items",
 		"programs[0].payment.earnOn":            "$defs.payment.properties.earnOn",
 		"rewards[0].status":                     "$defs.reward.properties.status",

@@ -12,7 +12,7 @@ import (
 const everything = `{
 "organization":{"slug":"cafe-luna","name":"Café Luna","plan":{"name":"Pro","apiAccess":true},
 	"profile":{"country":"MX","industry":"Cafetería","logoUrl":"https://luna.example/logo.png","primaryColor":"#5B3A29"},
-	"settings":{"timezone":"America/Mexico_City","currency":"MXN","language":"es","amountDecimals":2,"secondFactor":["owner"]}},
+	"settings":{"timezone":"America/Mexico_City","currency":"MXN","language":"es","amountDecimals":2,"secondFactor":["owner"],"cards":{"join":true,"proof":"Spending","proofFrom":20,"privacyUrl":"https://cafe.example/aviso"}}},
 "programs":[
 	{"key":"club","name":"Club Luna","default":true,"currency":"Lunas","pointsDecimals":1,"rounding":"Floor","expiry":{"months":12,"endOf":"Month"},
 		"returns":"Reverse","negativeBalance":"Clamp","tierBasis":{"metric":"PointsEarned","window":"Rolling","months":6},

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sello/internal/throttle"
 	"sello/internal/wallclock"
 )
 
@@ -57,6 +58,8 @@ type engine struct {
 
 	imports imports // under way; the sweep waits for them
 
+	proofs throttle.Strikes[id, instant] // wrong digits of customers' cards (cards.go)
+
 	handouts chan struct{} // has one if giveHandouts is to begin soon
 
 	eventsDropped   atomic.Int64 // moment when a sweep last dropped old events
@@ -70,6 +73,12 @@ type engine struct {
 // asks for is written.
 type wallClock = wallclock.Clock[instant]
 
+// A customer's card is locked after so many wrong digits within so many milliseconds (contract §25).
+const (
+	mostWrongProofs         = 10
+	wrongProofsSpan instant = 10 * 60 * 1000
+)
+
 // programDate is the program's own date: the date of the oldest Go that builds it,
 // 2026-02-10. No right clock is before it.
 const programDate instant = 1_770_681_600_000
@@ -82,7 +91,8 @@ func newEngineBy(c *wallClock, s Store, newSeed func() seed) *engine {
 	if w.shared != nil && !c.Movable {
 		c.StoreAhead = w.shared.clockAhead
 	}
-	return &engine{store: w, clock: c, seed: newSeed, slices: &w.slices, sizes: usualSizes(), migrations: theMigrations(), sessionLimits: usualSessionLimits(), handouts: make(chan struct{}, 1), log: slog.New(slog.DiscardHandler)}
+	return &engine{store: w, clock: c, seed: newSeed, slices: &w.slices, sizes: usualSizes(), migrations: theMigrations(), sessionLimits: usualSessionLimits(), handouts: make(chan struct{}, 1), log: slog.New(slog.DiscardHandler),
+		proofs: throttle.Strikes[id, instant]{Most: mostWrongProofs, Span: wrongProofsSpan}}
 }
 
 // now returns the moment for reads and the operator's commands, also while the clock
@@ -124,6 +134,7 @@ type txn struct {
 	wrote      bool          // something was written
 	readOnly   bool          // in a View; see makeWritable
 	viewing    bool          // in a View, and not to see what a write would do
+	rehearsing bool          // what is written is dropped: a dry run
 	importing  bool          // enrol leaves the search index to indexImported
 	noWelcome  bool          // enrolment runs no sign-up rules
 }
@@ -164,6 +175,7 @@ func (e *engine) begin(t *txn, v version, tx Tx, org uint32, now instant, s seed
 	t.Tx, t.ids, t.org, t.cfg, t.began = tx, mint{now: now, seed: s}, org, cfg, now
 	t.mint = &t.ids
 	t.bindRooms(t)
+	t.cards.wrong = &e.proofs
 	t.replays.filter, t.replays.slices, t.sizes = e.replayFilter(org), e.slices, &e.sizes
 	return nil
 }
@@ -365,7 +377,7 @@ func (t *txn) makeWritable() {
 // rehearse lets a transaction of a View do what a write would, on an overlay that is discarded.
 func (t *txn) rehearse() {
 	t.makeWritable()
-	t.viewing = false
+	t.viewing, t.rehearsing = false, true
 }
 
 // commit writes what the transaction has held back (see held).

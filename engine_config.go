@@ -94,8 +94,10 @@ func (o *organization) fillIn() {
 	if s.Notices != nil && *s.Notices == (noticesDoc{}) {
 		s.Notices = nil
 	}
-	if s.Cards != nil && *s.Cards == (cardsDoc{}) {
-		s.Cards = nil
+	if s.Cards != nil {
+		if s.Cards.Proof = cmp.Or(s.Cards.Proof, proofNone); *s.Cards == (cardsDoc{Proof: proofNone}) {
+			s.Cards = nil
+		}
 	}
 	if s.MaxLateDays == nil {
 		s.MaxLateDays = new(usualLateDays)
@@ -547,22 +549,30 @@ func (t *txn) program(pid id) (*program, error) {
 	return nil, newError(codeProgramNotFound)
 }
 
-// The texts that a shop sends to its customers by hand, from the panel's Avisos (contract §23). In
-// a text {nombre} and the like stand for what is known of the customer.
-
 // A cardsDoc says what customers do by themselves with the pages of their cards (contract §25).
 type cardsDoc struct {
 	Join       bool    `json:"join"`                 // there is a page to join by
+	Proof      string  `json:"proof"`                // what needs the digits of the card
+	ProofFrom  decimal `json:"proofFrom,omitempty"`  // points: what takes fewer needs none
 	PrivacyURL *string `json:"privacyUrl,omitempty"` // of the privacy notice, which the pages lead to
 }
+
+// What needs the digits of a card.
+const (
+	proofNone     = "None"
+	proofSpending = "Spending" // each redemption, payment and hold
+)
 
 // cards is what the organization's document says of cards.
 func (c *config) cards() cardsDoc {
 	if d := c.Organization.Settings.Cards; d != nil {
 		return *d
 	}
-	return cardsDoc{}
+	return cardsDoc{Proof: proofNone}
 }
+
+// The texts that a shop sends to its customers by hand, from the panel's Avisos (contract §23). In
+// a text {nombre} and the like stand for what is known of the customer.
 
 // A noticesDoc has the texts; an empty one is the usual text.
 type noticesDoc struct {

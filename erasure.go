@@ -35,7 +35,7 @@ func (ms *mergesTxn) erase(cust id) (*customer, error) {
 	if err := ms.t.sales.forgetUndoRequestsOf(family); err != nil {
 		return nil, err
 	}
-	if err := ms.t.cards.forgetJoins(c); err != nil {
+	if err := ms.t.cards.forgetJoins(family); err != nil {
 		return nil, err
 	}
 	var after *customer

@@ -26,6 +26,8 @@ type keyRequest struct {
 
 	MaxPointsPerOperation decimal `json:"maxPointsPerOperation,omitzero"`
 	MaxPointsPerDay       decimal `json:"maxPointsPerDay,omitzero"`
+
+	NoProof bool `json:"noProof,omitempty"`
 }
 
 // A keyChange says what becomes of a key in the fields of keyRequest that are given. A
@@ -38,7 +40,7 @@ type keyChange struct {
 
 // keyFields are the fields of a keyRequest that say what a key is like.
 var keyFields = []string{
-	"name", "rateLimit", "dailyLimit", "monthlyLimit", "scopes", "ipWhitelist", "expires", "maxPointsPerOperation", "maxPointsPerDay",
+	"name", "rateLimit", "dailyLimit", "monthlyLimit", "scopes", "ipWhitelist", "expires", "maxPointsPerOperation", "maxPointsPerDay", "noProof",
 }
 
 // A keysTxn has the API keys, and the points that keys and people may give, in a transaction.
@@ -114,6 +116,8 @@ func (ks *keysTxn) set(k *apiKey, field string, in *keyRequest) (err error) {
 		k.MaxPointsPerOperation = in.MaxPointsPerOperation
 	case "maxPointsPerDay":
 		k.MaxPointsPerDay = in.MaxPointsPerDay
+	case "noProof":
+		k.NoProof = in.NoProof
 	case "scopes":
 		k.Scopes = in.Scopes
 		for _, s := range k.Scopes {
@@ -324,6 +328,7 @@ func (k *apiKey) settings() []change {
 		{"expiresAt", nil, stated(k.ExpiresAt)},
 		{"maxPointsPerOperation", nil, stated(k.MaxPointsPerOperation)},
 		{"maxPointsPerDay", nil, stated(k.MaxPointsPerDay)},
+		{"noProof", nil, stated(k.NoProof)},
 		{"revokedAt", nil, stated(k.RevokedAt)},
 	}
 }

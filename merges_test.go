@@ -374,7 +374,9 @@ func TestMergeDebts(t *testing.T) {
 		})
 		ana, twin := s.customer("ana"), s.customer("twin")
 		s.add(twin, "20", 0)
-		redeemed := must(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(twin, t.cfg.Rewards[0].ID, "", nil) })
+		redeemed := must(s, func(t *txn) (*redemption, error) {
+			return t.rewards.redeem(twin, t.cfg.Rewards[0].ID, "", nil, givenProof{})
+		})
 		for cust, has := range map[id]string{ana: test.survivor, twin: test.gone} {
 			amount := dec(has)
 			if amount > 0 {

@@ -277,7 +277,7 @@ func TestHomeToday(t *testing.T) {
 				_, _, err = t.sales.register(newSale{Customer: c, Total: dec("50"), Type: typeReturn, Original: &sold.ID})
 			}
 			if err == nil && n == 0 {
-				_, err = t.rewards.redeem(c, t.cfg.Rewards[0].ID, "", nil)
+				_, err = t.rewards.redeem(c, t.cfg.Rewards[0].ID, "", nil, givenProof{})
 			}
 			return nil, err
 		})

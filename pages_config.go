@@ -195,7 +195,7 @@ func configArea() panelArea {
 		partMember("profile", wordMember("country"), wordMember("industry"), wordMember("logoUrl"), wordMember("primaryColor")),
 		partMember("settings", wordMember("timezone"), wordMember("currency"), wordMember("language"), figureMember("maxLateDays"), wordMember("externalIds"), figureMember("amountDecimals"),
 			partMember("notices", wordMember("expiring"), wordMember("birthday"), wordMember("almost")),
-			partMember("cards", formMember{name: "join", kind: madeMember, make: blankOr(boolLiteral)}, wordMember("privacyUrl"))),
+			partMember("cards", formMember{name: "join", kind: madeMember, make: blankOr(boolLiteral)}, wordMember("proof"), figureMember("proofFrom"), wordMember("privacyUrl"))),
 		{name: "cashierReturns", kind: checkMember},
 	}
 	return panelArea{[]panelPage{

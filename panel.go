@@ -137,7 +137,7 @@ func (v *panelRequest) answer(then func() error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, newError(codeLogInRequired)) && v.askLogIn():
-	case errors.Is(err, newError(codeProofRequired)) && v.askProof():
+	case errors.Is(err, newError(codePasswordRequired)) && v.askProof():
 	case errors.Is(err, newError(codeSessionLocked)) && v.askPIN():
 	case errors.Is(err, newError(codeFactorRequired)):
 		v.redirect(factorPath)
@@ -355,7 +355,7 @@ func withProof(show pageFunc) pageFunc {
 // there was anything to keep.
 func (v *panelRequest) askProof() bool {
 	kept := v.keepForm(mostCarried)
-	return kept != nil && v.showFirst(codeProofRequired, "prove", &proveView{Kept: kept})
+	return kept != nil && v.showFirst(codePasswordRequired, "prove", &proveView{Kept: kept})
 }
 
 // fileForm is a form that is answered by a file with data of the organization. Its fields are what a

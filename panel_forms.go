@@ -492,13 +492,13 @@ func (v *panelRequest) guarded(t *txn, need permission, guard func(*panelRequest
 	return guard(v, t)
 }
 
-// codeProofRequired asks for the password once more.
-var codeProofRequired = errorCode{"proof_required", http.StatusForbidden, ""}
+// codePasswordRequired asks for the password once more.
+var codePasswordRequired = errorCode{"password_required", http.StatusForbidden, ""}
 
 // proved returns an error if a form needs the password and it was not given lately.
 func (v *panelRequest) proved(f *panelForm) error {
 	if f.proof && !v.member.hasProved(v.request.now) {
-		return newError(codeProofRequired)
+		return newError(codePasswordRequired)
 	}
 	return nil
 }

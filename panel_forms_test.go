@@ -389,7 +389,7 @@ func (w *formWorld) haveOwn() {
 		if err != nil {
 			return nil, err
 		}
-		x, err := t.rewards.redeem(ana, t.cfg.Rewards[0].ID, "", nil)
+		x, err := t.rewards.redeem(ana, t.cfg.Rewards[0].ID, "", nil, givenProof{})
 		if err != nil {
 			return nil, err
 		}

@@ -309,7 +309,9 @@ func (s *idleShop) does(what string) {
 	case "return":
 		s.shop.bring(s.sold, "100")
 	case "redeem":
-		s.got = must(s.shop, func(t *txn) (*redemption, error) { return t.rewards.redeem(s.ana, t.cfg.Rewards[0].ID, "", nil) })
+		s.got = must(s.shop, func(t *txn) (*redemption, error) {
+			return t.rewards.redeem(s.ana, t.cfg.Rewards[0].ID, "", nil, givenProof{})
+		})
 	case "cancel":
 		must(s.shop, func(t *txn) (*redemption, error) { return t.rewards.cancel(s.got.ID) })
 	case "spend", "fee":

@@ -178,6 +178,7 @@ type newHold struct {
 	Amount   decimal
 	Seconds  int
 	Comment  string
+	Proof    givenProof
 }
 
 func (pt *pointsTxn) place(in newHold) (*hold, error) {
@@ -190,6 +191,9 @@ func (pt *pointsTxn) place(in newHold) (*hold, error) {
 		return nil, err
 	}
 	if err := c.mustBeActive(); err != nil {
+		return nil, err
+	}
+	if err := pt.t.cards.prove(c, in.Amount, in.Proof); err != nil {
 		return nil, err
 	}
 	open, err := pt.openHolds(c)

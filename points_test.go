@@ -156,7 +156,9 @@ func (h *history) deduct(d *deed) error {
 func (h *history) redeem(d *deed) error {
 	d.kind = "deduct"
 	reward := h.rnd.IntN(2)
-	x, err := do(h.shop, func(t *txn) (*redemption, error) { return t.rewards.redeem(h.cust, t.cfg.Rewards[reward].ID, "", nil) })
+	x, err := do(h.shop, func(t *txn) (*redemption, error) {
+		return t.rewards.redeem(h.cust, t.cfg.Rewards[reward].ID, "", nil, givenProof{})
+	})
 	if err != nil {
 		d.amount = maxDecimal // more than any balance: the model must refuse it too
 		return err

@@ -478,7 +478,9 @@ func TestTierNeverFallsForSpending(t *testing.T) {
 			s.ok(err)
 			s.wantTier(ana, "Oro", "deducted as "+category)
 		}
-		x := must(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(ana, t.cfg.Rewards[0].ID, "", nil) })
+		x := must(s, func(t *txn) (*redemption, error) {
+			return t.rewards.redeem(ana, t.cfg.Rewards[0].ID, "", nil, givenProof{})
+		})
 		s.wantTier(ana, "Oro", "redeemed")
 		must(s, func(t *txn) (*redemption, error) { return t.rewards.cancel(x.ID) })
 		s.wantTier(ana, "Oro", "redeemed and cancelled")

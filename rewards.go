@@ -209,7 +209,7 @@ func (rw *rewardsTxn) unavailable(r *reward, c *customer, a *account) ([]string,
 // redeem takes the reward's points from the customer and records the redemption in
 // one transaction, if nothing prevents it (spec: POST /rewards/redeem). A cost other than
 // expected fails with price_changed; a nil expected is any cost (contract §19).
-func (rw *rewardsTxn) redeem(customerID, productID id, comment string, expected *decimal) (*redemption, error) {
+func (rw *rewardsTxn) redeem(customerID, productID id, comment string, expected *decimal, proof givenProof) (*redemption, error) {
 	c, err := rw.t.customers.get(customerID)
 	if err != nil {
 		return nil, err
@@ -223,6 +223,9 @@ func (rw *rewardsTxn) redeem(customerID, productID id, comment string, expected 
 	}
 	if expected != nil && *expected != r.PointsCost {
 		return nil, newError(codePriceChanged).on("expectedPoints").with("pointsCost", r.PointsCost)
+	}
+	if err := rw.t.cards.prove(c, r.PointsCost, proof); err != nil {
+		return nil, err
 	}
 	a, err := rw.t.points.account(c, rw.t.cfg.programKey(r.Program))
 	if err != nil {

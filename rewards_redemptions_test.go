@@ -336,7 +336,7 @@ func randomRedemption(t *txn, rnd *rand.Rand, customers []id, all []*redemption)
 	if rnd.IntN(50) == 0 {
 		t.now -= instant(rnd.Int64N(3 * oneDay.Milliseconds()))
 	}
-	return t.rewards.redeem(pick(rnd, customers...), pick(rnd, t.cfg.Rewards...).ID, "", nil)
+	return t.rewards.redeem(pick(rnd, customers...), pick(rnd, t.cfg.Rewards...).ID, "", nil, givenProof{})
 }
 
 func randomRedemptionFilter(rnd *rand.Rand, opened, now instant, customers []id, all []*redemption) redemptionFilter {
@@ -450,7 +450,7 @@ func TestWholeBlocks(t *testing.T) {
 	for range 3 {
 		must(s, func(t *txn) (any, error) {
 			for i := range 400 {
-				x, err := t.rewards.redeem(ana, t.cfg.Rewards[i%3].ID, "", nil)
+				x, err := t.rewards.redeem(ana, t.cfg.Rewards[i%3].ID, "", nil, givenProof{})
 				if err != nil {
 					return nil, err
 				}

@@ -13,7 +13,7 @@ func (s *shop) redeem(cust id, reward string) (*redemption, error) {
 	return do(s, func(t *txn) (*redemption, error) {
 		for _, r := range t.cfg.Rewards {
 			if r.Key == reward {
-				return t.rewards.redeem(cust, r.ID, "", nil)
+				return t.rewards.redeem(cust, r.ID, "", nil, givenProof{})
 			}
 		}
 		return nil, newError(codeRewardNotFound)
@@ -177,9 +177,11 @@ func TestRedeemLimits(t *testing.T) {
 
 	_, err = do(s, func(t *txn) (*redemption, error) { return t.rewards.cancel(id{1}) })
 	s.want(err, "redemption_not_found")
-	_, err = do(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(ana, id{1}, "", nil) })
+	_, err = do(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(ana, id{1}, "", nil, givenProof{}) })
 	s.want(err, "reward_not_found")
-	_, err = do(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(id{1}, t.cfg.Rewards[0].ID, "", nil) })
+	_, err = do(s, func(t *txn) (*redemption, error) {
+		return t.rewards.redeem(id{1}, t.cfg.Rewards[0].ID, "", nil, givenProof{})
+	})
 	s.want(err, "customer_not_found")
 }
 

@@ -108,6 +108,17 @@ type newPayment struct {
 	Amount  decimal
 	Max     bool
 	Hold    *id // nil: from the balance
+	Proof   givenProof
+}
+
+// prove refuses to pay, unless so few points need no proof or the one given is good. What is held
+// was proved when it was set aside. It comes before what would tell the balance, but where all that can
+// pay is asked for.
+func (in *newPayment) prove(t *txn, c *customer, points decimal) error {
+	if in.Hold != nil {
+		return nil
+	}
+	return t.cards.prove(c, points, in.Proof)
 }
 
 // choose returns how many points pay for a purchase: from a hold, if held is not nil, else from the
@@ -241,7 +252,15 @@ func (sa *salesTxn) planPayment(c *customer, s *sale, in *newPayment, list []aff
 	}
 	left := (&rule{ExcludeSKUs: p.Payment.ExcludeSKUs}).amountLeft(&facts{total: s.Total, items: s.Items})
 	terms.excluded = s.Total.fraction().minus(left)
+	if !in.Max {
+		if err := in.prove(sa.t, c, max(in.Points, terms.price(in.Amount))); err != nil {
+			return from, 0, err
+		}
+	}
 	points, err := terms.choose(in, s.Total, from.account, from.held)
+	if err == nil && in.Max {
+		err = in.prove(sa.t, c, points)
+	}
 	if err != nil || points == 0 {
 		return payer{}, s.Total, err
 	}

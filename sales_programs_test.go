@@ -286,7 +286,9 @@ func TestStampsAndPointsMixedUp(t *testing.T) {
 	s := newShop(t, setup{program: stampCard, also: freeCoffee})
 	ana := s.customer("ana")
 	tenth := func() error {
-		_, err := do(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(ana, t.cfg.Rewards[0].ID, "", nil) })
+		_, err := do(s, func(t *txn) (*redemption, error) {
+			return t.rewards.redeem(ana, t.cfg.Rewards[0].ID, "", nil, givenProof{})
+		})
 		return err
 	}
 	first := s.buy(ana, "900", item{"COFFEE", dec("50"), dec("9")}, item{"BREAD", dec("450"), dec("1")})

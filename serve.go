@@ -157,6 +157,7 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *ser
 		return err
 	}
 	defer s.cancel()
+	s.missCards(ctx)
 	if ready != nil {
 		err = ready(s)
 	}
@@ -168,6 +169,17 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *ser
 		return err
 	}
 	return s.stop(ctx, err)
+}
+
+// missCards logs where nobody can spend points, as that needs cards and there are none.
+func (s *service) missCards(ctx context.Context) {
+	if s.api.cards != "" {
+		return
+	}
+	need, err := (&admin{engine: s.api.engine}).needCards(ctx, struct{}{})
+	if err == nil && len(need) > 0 { // what cannot be read is told elsewhere
+		s.log.Warn("cards missing", "organizations", need, "cause", "settings.cards.proof asks for cards, and this server has none: nobody can spend points there", "help", "start with -cards https://…")
+	}
 }
 
 // tune sets how the process uses memory and processors.
@@ -280,13 +292,13 @@ func absolute(path string) string {
 // behind. A database may be another server's for a while: nobody is to connect meanwhile.
 func (c *invocation) openAndListen(ctx context.Context, opts disk.Options, log *slog.Logger) (store openedStore, e *engine, l net.Listener, err error) {
 	if _, err := os.Stat(c.db); errors.Is(err, fs.ErrNotExist) && !isDatabase(c.db) {
-		if l, err = listen(c.addr); err != nil {
+		if l, err = listen("addr", c.addr); err != nil {
 			return nil, nil, nil, err
 		}
 	}
 	store, e, _, err = c.openMigrated(ctx, opts, log)
 	if err == nil && l == nil {
-		if l, err = listen(c.addr); err != nil {
+		if l, err = listen("addr", c.addr); err != nil {
 			err = errors.Join(err, store.Close())
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -61,18 +62,19 @@ type service struct {
 	hide           func(context.Context) // gives back the lease of this server
 }
 
-func listen(addr string) (net.Listener, error) {
+// listen listens at the address that a flag gives.
+func listen(flag, addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, cannotListen(addr, err)
+		return nil, cannotListen(flag, addr, err)
 	}
 	return l, nil
 }
 
 // cannotListen describes in Spanish why listening at an address failed.
-func cannotListen(addr string, err error) error {
+func cannotListen(flag, addr string, err error) error {
 	if _, ok := errors.AsType[*net.AddrError](err); ok {
-		return usageErrorf("-addr debe tener la forma 127.0.0.1:8080, una dirección y un puerto: %q", addr)
+		return usageErrorf("-%s debe tener la forma 127.0.0.1:8080, una dirección y un puerto: %q", flag, addr)
 	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		err = errors.New("no se encuentra esa dirección")
@@ -104,7 +106,7 @@ func (s *service) listenBeside(c *invocation) error {
 }
 
 func (s *service) startRedirect(addr string) error {
-	l, err := listen(addr)
+	l, err := listen("http-redirect", addr)
 	if err != nil {
 		return err
 	}
@@ -128,7 +130,7 @@ func (s *service) startRedirect(addr string) error {
 const metricsConns = 32
 
 func (s *service) startMetrics(addr string, within *gate.Gate, plan *backupPlan) error {
-	l, err := listen(addr)
+	l, err := listen("metrics", addr)
 	if err != nil {
 		return err
 	}
@@ -167,11 +169,7 @@ func (s *service) openCards(c *invocation) {
 			s.log.Warn("cards without TLS", "cards", s.api.cards, "cause", "whoever is in the same network can read the addresses of cards", "help", "start with -cards https://…")
 		}
 	case c.cardsBeside:
-		scheme := "http://"
-		if s.pair != nil {
-			scheme = "https://"
-		}
-		s.api.cards, site.beside = scheme+s.listener.Addr().String(), true
+		s.api.cards, site.beside = c.besideAddress(s.listener.Addr().(*net.TCPAddr)), true
 	default:
 		return
 	}
@@ -180,11 +178,27 @@ func (s *service) openCards(c *invocation) {
 	}
 }
 
+// besideAddress is what browsers call the address of the pages beside the panel: as the panel is
+// opened, or this machine's name where the server listens for all.
+func (c *invocation) besideAddress(at *net.TCPAddr) string {
+	scheme, host := "http://", at.String()
+	if c.tlsCert != "" {
+		scheme = "https://"
+	}
+	switch {
+	case c.panelAt.url != nil:
+		return c.panelAt.origin()
+	case at.IP.IsUnspecified():
+		host = net.JoinHostPort("localhost", strconv.Itoa(at.Port))
+	}
+	return scheme + host
+}
+
 // cardsConns bounds the connections to -cards-addr.
 const cardsConns = 1000
 
 func (s *service) startCards(c *invocation) error {
-	l, err := listen(c.cardsAddr)
+	l, err := listen("cards-addr", c.cardsAddr)
 	if err != nil {
 		return err
 	}

@@ -32,11 +32,13 @@ import (
 // panel. An address has a card's token, so that the log and the metrics have the route alone.
 
 type site struct {
-	api    *api
-	joins  sourceLimits // forms to join that were taken
-	host   string       // the name that it answers, without the port; "": any
-	beside bool         // the panel and the API answer what is none of its paths
-	mux    *http.ServeMux
+	api   *api
+	joins sourceLimits // forms to join that were taken
+
+	protect http.CrossOriginProtection // of the form to join
+	host    string                     // the name that it answers, without the port; "": any
+	beside  bool                       // the panel and the API answer what is none of its paths
+	mux     *http.ServeMux
 }
 
 // sitePaths are what the site's paths begin with.
@@ -82,12 +84,12 @@ func (s *site) byName(own, other http.Handler) http.Handler {
 	})
 }
 
-// hostName is a host without its port, in lower case.
+// hostName is a host without its port and the dot that may end it, in lower case.
 func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	return strings.ToLower(strings.Trim(host, "[]"))
+	return strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
 }
 
 // ServeHTTP is for an address of the site's own.
@@ -138,8 +140,8 @@ func (v *siteRequest) send() {
 	v.ResponseWriter.Write(v.body)
 }
 
-// errNoCard is the answer to every address that opens no card, whatever was wrong with it.
-var errNoCard = errorCode{"card_not_found", http.StatusNotFound, "Esta tarjeta ya no vale"}
+// codeCardNotFound answers every address that opens no card, whatever was wrong with it.
+var codeCardNotFound = errorCode{"card_not_found", http.StatusNotFound, "Esta tarjeta ya no vale"}
 
 // codeJoinsMany refuses a form to join of a source that has sent too many.
 var codeJoinsMany = errorCode{"joins_many", http.StatusTooManyRequests, "Inténtalo más tarde"}
@@ -151,13 +153,14 @@ func (v *siteRequest) missed() error {
 	if wait := v.api.refused.take(sourceAddress(v.r, v.api.trusted), now); wait > 0 {
 		return rateLimited(codeRateLimitSource, maxRefusals, "minute", now+wait, now)
 	}
-	return newError(errNoCard)
+	return newError(codeCardNotFound)
 }
 
 // fail shows an error. All that is not found is one page, equal in bytes.
 func (v *siteRequest) fail(err error) {
 	e := v.note(err)
 	v.status = e.code.status
+	v.Header()["X-Content-Type-Options"] = []string{"nosniff"} // which goes with ServeMux's own text
 	if v.asJSON {
 		v.Header()["Content-Type"] = jsonType
 		if v.body, err = encode(e.body(v.requestID[0])); err == nil {
@@ -167,7 +170,7 @@ func (v *siteRequest) fail(err error) {
 	}
 	title, text := "site.fault", "site.fault.text"
 	switch v.status {
-	case http.StatusNotFound:
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
 		title, text = "site.gone", "site.gone.text"
 	case http.StatusTooManyRequests:
 		if title, text = "site.often", "site.often.text"; e.code == codeJoinsMany {
@@ -229,6 +232,9 @@ func (v *siteRequest) render(p *sitePage) error {
 		v.status = http.StatusOK
 	}
 	v.Header()["Content-Type"] = htmlType
+	if p.Refresh > 0 {
+		v.Header()["Refresh"] = []string{strconv.Itoa(p.Refresh)}
+	}
 	v.body = b.Bytes()
 	v.send()
 	return nil

@@ -20,6 +20,9 @@ type cardFigures struct {
 	Rewards      []cardReward   `json:"rewards"` // what can be had now, then what points are missing for
 	Movements    []cardMovement `json:"movements"`
 	AsOf         instant        `json:"asOf"`
+
+	moreVouchers int    // that are not shown
+	digits       string // that prove who shows the card; "": none are asked for
 }
 
 type cardProgram struct {
@@ -73,10 +76,12 @@ type cardMovement struct {
 // A card shows at most so many of each.
 const (
 	cardExpiring  = 3
-	cardVouchers  = 20
+	cardVouchers  = 20 // the soonest to expire, of openVouchers
+	openVouchers  = 1000
 	cardMovements = 20
 	cardRewards   = 30
 	mostStamps    = 20
+	cardRules     = 3 // of one purchase
 )
 
 func newCardFigures(t *txn, c *customer) (*cardFigures, error) {
@@ -94,6 +99,11 @@ func newCardFigures(t *txn, c *customer) (*cardFigures, error) {
 			err = f.addProgram(t, a, in)
 		}
 		if err != nil {
+			return nil, err
+		}
+	}
+	if t.cfg.cards().Proof == proofSpending && c.Status == statusActive {
+		if f.digits, err = t.cards.digitsOf(c); err != nil {
 			return nil, err
 		}
 	}
@@ -136,11 +146,13 @@ func stampsOf(cfg *config, a *account) *cardStamps {
 }
 
 func (f *cardFigures) addVouchers(t *txn, c *customer) error {
-	open, _, err := t.rewards.findRedemptions(redemptionFilter{customer: &c.ID, status: redemptionIssued, to: never}, page{1, cardVouchers})
+	open, all, err := t.rewards.findRedemptions(redemptionFilter{customer: &c.ID, status: redemptionIssued, to: never}, page{1, openVouchers})
 	for _, x := range open {
 		f.Vouchers = append(f.Vouchers, cardVoucher{x.Code, x.RewardName, x.Expires})
 	}
 	slices.SortStableFunc(f.Vouchers, func(a, b cardVoucher) int { return cmp.Compare(a.ExpiresAt, b.ExpiresAt) })
+	f.Vouchers = f.Vouchers[:min(len(f.Vouchers), cardVouchers)]
+	f.moreVouchers = int(all) - len(f.Vouchers)
 	return err
 }
 
@@ -151,7 +163,7 @@ func (f *cardFigures) addRewards(t *txn, c *customer) error {
 		return nil
 	}
 	for _, r := range t.cfg.byCost() {
-		if r.AutoIssue || len(f.Rewards) == cardRewards {
+		if r.AutoIssue {
 			continue
 		}
 		a, err := t.points.account(c, t.cfg.programKey(r.Program))
@@ -173,6 +185,7 @@ func (f *cardFigures) addRewards(t *txn, c *customer) error {
 		f.Rewards = append(f.Rewards, shown)
 	}
 	slices.SortStableFunc(f.Rewards, func(a, b cardReward) int { return cmp.Compare(a.Missing, b.Missing) })
+	f.Rewards = f.Rewards[:min(len(f.Rewards), cardRewards)]
 	return nil
 }
 
@@ -236,6 +249,9 @@ func nameOfMovement(t *txn, m *movement) (string, error) {
 					names = append(names, r.Name)
 				}
 			}
+		}
+		if len(names) > cardRules {
+			names = append(names[:cardRules], "…")
 		}
 		return strings.Join(names, " · "), nil
 	}

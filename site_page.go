@@ -30,6 +30,8 @@ type cardView struct {
 	Statement string
 	Privacy   string
 	AsOf      string
+
+	MoreVouchers string // how many are not shown; "": all are
 }
 
 type cardProgramView struct {
@@ -92,6 +94,9 @@ func (v *siteRequest) card() (*sitePage, error) {
 	}
 	page.template, page.Title = "card", page.sitePage.T("site.title")
 	page.View = page.cardView(figures, v.r.URL.Path+"/estado")
+	if figures.digits != "" { // to the next ones
+		page.Refresh = int((proofStep-v.request.now%proofStep)/1000) + 1
+	}
 	return &page.sitePage, nil
 }
 
@@ -120,7 +125,7 @@ func (v *siteRequest) opened(token string, fn func(*txn, *customer) error) (*sho
 	cfg, err := read(v.context(), e, found.Org, v.request.now, func(t *txn) (*config, error) {
 		d, err := cardByToken(t.Tx, token, t.now) // again: it may have ended meanwhile
 		if err == nil && (d == nil || *d != *found) {
-			err = newError(errNoCard)
+			err = newError(codeCardNotFound)
 		}
 		if err != nil {
 			return nil, err
@@ -131,7 +136,7 @@ func (v *siteRequest) opened(token string, fn func(*txn, *customer) error) (*sho
 		}
 		return t.cfg, err
 	})
-	if errors.Is(err, newError(errNoCard)) {
+	if errors.Is(err, newError(codeCardNotFound)) {
 		err = v.missed()
 	}
 	if err != nil {
@@ -159,7 +164,12 @@ func (v *siteRequest) pageOf(cfg *config) *shownPage {
 func (p *shownPage) cardView(f *cardFigures, statement string) *cardView {
 	view := &cardView{FirstName: textOr(f.FirstName, ""), Code: textOr(f.MemberCode, ""), Statement: statement, Privacy: p.privacy, AsOf: p.moment(f.AsOf)}
 	if view.Code != "" {
-		view.QR = qrPicture(membercode.Plain(view.Code), view.Code, qrPixels)
+		text := membercode.Plain(view.Code)
+		if f.digits != "" {
+			text += "." + f.digits
+			view.Digits = f.digits[:3] + nbsp + f.digits[3:]
+		}
+		view.QR = qrPicture(text, view.Code, qrPixels)
 	}
 	for i := range f.Programs {
 		view.Programs = append(view.Programs, p.programView(&f.Programs[i], len(f.Programs) > 1))
@@ -170,6 +180,9 @@ func (p *shownPage) cardView(f *cardFigures, statement string) *cardView {
 			shown.Until = tr(p.Language, "site.voucher.until", p.format.LongDay(dayOf(x.ExpiresAt, p.format.zone)))
 		}
 		view.Vouchers = append(view.Vouchers, shown)
+	}
+	if f.moreVouchers > 0 {
+		view.MoreVouchers = p.Counted("site.vouchers.more", p.format.Int(f.moreVouchers))
 	}
 	for _, r := range f.Rewards {
 		shown := cardRewardView{Name: r.Name, Cost: p.format.Points(r.PointsCost, r.currency)}
@@ -271,6 +284,10 @@ type statedProgramView struct {
 	More      string // how many are not shown; "": all are
 }
 
+// mostStatedHere is how many movements of a program the statement shows: the panel's and the API's
+// have more.
+const mostStatedHere = 200
+
 // monthParam is the parameter of a statement's month.
 const monthParam = "mes"
 
@@ -332,7 +349,9 @@ func statedOf(t *txn, c *customer, month string) (list []statedProgram, err erro
 			return nil, err
 		}
 		one := statedProgram{statement: s}
-		for _, seq := range s.movements[:min(len(s.movements), mostStated)] {
+		few := s.movements[:min(len(s.movements), mostStatedHere)]
+		warm(t.Tx, few, t.points.movementKey)
+		for _, seq := range few {
 			m, err := t.points.movement(seq)
 			if err != nil {
 				return nil, err
@@ -387,11 +406,11 @@ var joinControls = []joinControl{
 // maxJoinForm bounds the form, in bytes.
 const maxJoinForm = 8 << 10
 
-// A source sends at most so many forms at once, and one more each minute: a shop's guests are one
-// source.
+// A source sends at most so many forms at once, and one more each two minutes, which is 60 in any
+// hour: a shop's guests are one source.
 const (
-	mostJoinsOfSource         = 60
-	joinEvery         instant = minuteMillis
+	mostJoinsOfSource         = 30
+	joinEvery         instant = 2 * minuteMillis
 )
 
 // joinRefresh is after how many seconds the page of a code asks whether it is a card yet.
@@ -410,6 +429,9 @@ func (v *siteRequest) joinsAt() (*config, error) {
 	cfg, err := read(v.context(), e, org, v.request.now, func(t *txn) (*config, error) { return t.cfg, nil })
 	if err == nil && !cfg.cards().Join {
 		err = newError(codeRouteNotFound)
+	}
+	if err == nil {
+		v.organization = cfg.Organization.Slug
 	}
 	return cfg, err
 }
@@ -451,6 +473,9 @@ func (v *siteRequest) join() (*sitePage, error) {
 	if v.request.now, err = v.api.engine.momentToWrite(); err != nil {
 		return nil, err
 	}
+	if v.site.protect.Check(v.r) != nil { // a page elsewhere would use up what its reader's source may send
+		return nil, newError(codeOtherOrigin)
+	}
 	typed, err := v.typed()
 	if err != nil {
 		return nil, err
@@ -464,10 +489,9 @@ func (v *siteRequest) join() (*sitePage, error) {
 		return nil, newError(codeJoinsMany).header("Retry-After", strconv.FormatInt(int64((wait+999)/1000), 10))
 	}
 	token, err := write(v.context(), v.api.engine, cfg.Number, v.request.now, func(t *txn) (string, error) {
-		token, _, err := t.cards.prepare(preEnrolment{
+		return t.cards.prepare(preEnrolment{
 			FirstName: e.FirstName, LastName: e.LastName, Email: e.Email, Phone: e.Phone, BirthDate: e.BirthDate, Marketing: e.Marketing == consentGiven,
 		})
-		return token, err
 	})
 	if err != nil {
 		return nil, err
@@ -527,7 +551,7 @@ func (v *siteRequest) joining(token string) (*sitePage, error) {
 	}
 	page := v.pageOf(cfg)
 	page.template, page.Title, page.Refresh = "card", page.sitePage.T("site.title"), joinRefresh
-	page.View = &cardView{Join: membercode.Written(p.Code), QR: qrPicture(p.Code, p.Code, qrPixels)}
+	page.View = &cardView{Join: membercode.Written(p.Code), Privacy: page.privacy, QR: qrPicture(p.Code, p.Code, qrPixels)}
 	return &page.sitePage, nil
 }
 

@@ -28,6 +28,7 @@ func (a *admin) operations() map[string]func(ctx context.Context, in []byte) (an
 		"key/change": operation(a.changeKey),
 		"key/rotate": operation(a.rotateKey),
 		"audit":      operation(a.audit),
+		"cards/need": operation(a.needCards),
 
 		"webhook/list":   operation(a.listWebhooks),
 		"webhook/secret": operation(a.newWebhookSecret),

@@ -417,7 +417,9 @@ func (h *clockHistory) do(kind string) {
 			h.shop.tryBring(pick(rnd, h.sales...), points.String())
 		}
 	case "redeem":
-		x, err := do(h.shop, func(t *txn) (*redemption, error) { return t.rewards.redeem(cust, t.cfg.Rewards[0].ID, "", nil) })
+		x, err := do(h.shop, func(t *txn) (*redemption, error) {
+			return t.rewards.redeem(cust, t.cfg.Rewards[0].ID, "", nil, givenProof{})
+		})
 		if err == nil {
 			h.redemptions = append(h.redemptions, x.ID)
 		}

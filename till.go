@@ -2,8 +2,9 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"html/template"
-	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -30,13 +31,13 @@ func tillArea() panelArea {
 	}, []panelForm{
 		{path: enrolPath, need: "customers:write", from: enrolPath, members: enrolMembers, handle: enrolNew, action: "customer.created",
 			forms: true, done: func(_ *panelRequest, id string) string { return "/panel/caja/" + id }},
-		{path: joinPath, need: "customers:write", from: joinPath, members: []formMember{{name: "joinCode", kind: pathMember}, {name: "card", kind: checkMember}}, handle: joinByForm,
+		{path: joinPath, need: "customers:write", from: joinPath, members: []formMember{{name: "joinCode", kind: pathMember}, {name: "card", kind: checkMember}, {name: knownField}}, handle: joinByForm,
 			forms: true, done: func(_ *panelRequest, id string) string { return "/panel/caja/" + id }},
 		{path: customer + "/tarjeta", need: "customers:write", from: customer + "/tarjeta", handle: issueCardByForm, shown: &panelPage{customer + "/tarjeta", "customers:write", "card-made", nil}, done: toCard},
 		{path: customer + "/tarjeta/anular", need: "customers:write", from: customer + "/tarjeta", handle: revokeCard, done: toCard},
 		{path: customer + "/venta", need: "transactions:write", from: customer, members: saleMembers, labels: "sale", handle: registerTransaction, action: "transaction.created",
 			forms: true, done: toSale},
-		{path: customer + "/canje", need: "rewards:write", from: customer, members: []formMember{{name: "customerId", kind: pathMember}, {name: "productId"}, {name: "comment"}, {name: "expectedPoints", kind: amountMember}},
+		{path: customer + "/canje", need: "rewards:write", from: customer, members: []formMember{{name: "customerId", kind: pathMember}, {name: "productId"}, {name: "comment"}, {name: "expectedPoints", kind: amountMember}, {name: "proof"}, {name: "noCard"}},
 			handle: redeemReward, action: "redemption.created", forms: true, done: toRedemption},
 		{path: customer + "/canje/{redemptionId}/uso", need: "rewards:write", from: customer + "/canje/{redemptionId}", members: []formMember{{name: "code"}},
 			handle: ofPath(useRedemption), action: "redemption.used", forms: true, done: toRedemption},
@@ -57,7 +58,7 @@ var saleMembers = []formMember{
 		}
 		return ""
 	}},
-	payMember,
+	payMember, {name: "proof"}, {name: "noCard"},
 	{name: "items", kind: listMember, of: []formMember{{name: "sku"}, {name: "price", kind: amountMember}, {name: "quantity", kind: amountMember}}},
 }
 
@@ -118,6 +119,9 @@ func tillPage(v *panelRequest) (any, fillFunc) {
 		switch {
 		case view.One != (id{}):
 			v.leadsTo = withToken("/panel/caja/"+view.One.String(), v.panel.random())
+			if _, digits := cutProof(view.Query); digits != "" { // of a card that was scanned
+				v.leadsTo += "&" + url.Values{proofParam: {view.Query}}.Encode()
+			}
 			return nil
 		case view.Join != "":
 			v.leadsTo, v.faults = withToken(view.Join, v.panel.random()), nil
@@ -157,9 +161,19 @@ func enrolPage(v *panelRequest) (any, fillFunc) {
 type joinPageView struct {
 	Written string // the code
 	Who     preEnrolment
-	Known   string // who that customer is, masked; "": there is none
-	Name    string // what the customer is called, if that differs
+	Known   *joinKnown  // nil: there is none
+	Name    string      // what the known one is called, if that may be somebody else
+	Both    []joinKnown // the customers of the phone and of the e-mail, where they are two
 }
+
+// A joinKnown is a customer as somebody may be told who sees no contacts.
+type joinKnown struct {
+	ID     id
+	Masked string
+}
+
+// knownField is the customer whom the page has shown: the form's doing is that customer's, or nothing.
+const knownField = "known"
 
 func joinPage(v *panelRequest) (any, fillFunc) {
 	view := &joinPageView{}
@@ -170,25 +184,55 @@ func joinPage(v *panelRequest) (any, fillFunc) {
 		}
 		view.Who, view.Written = *p, membercode.Written(p.Code)
 		known, err := t.customers.enrolled(p.enrolment())
+		if errors.Is(err, newError(codeIdentityConflict)) {
+			return view.two(t)
+		}
 		if err != nil || known == nil {
 			return err
 		}
-		if view.Known = known.masked(); known.doubtOf(p.enrolment()) != noDoubt {
-			view.Name = known.name()
+		view.Known = &joinKnown{known.ID, known.masked()}
+		doubt, err := t.customers.doubt(known, p.enrolment())
+		if doubt != noDoubt {
+			view.Name = known.shortName()
 		}
-		return nil
+		return err
 	}
+}
+
+// two fills in the customers of the phone and of the e-mail.
+func (view *joinPageView) two(t *txn) error {
+	for kind, value := range map[byte]string{kindPhone: view.Who.Phone, kindEmail: view.Who.Email} {
+		c, err := t.customers.identify(kind, value)
+		if err != nil {
+			return err
+		}
+		view.Both = append(view.Both, joinKnown{c.ID, c.masked()})
+	}
+	slices.SortFunc(view.Both, func(a, b joinKnown) int { return compareIDs(a.ID, b.ID) })
+	return nil
 }
 
 // joinByForm enrols who filled in a form on their phone.
 func joinByForm(r *request) action {
-	join := createCustomer(r)
+	in := r.joinRequest()
+	shown, _ := r.fields.text(knownField, anyLength)
 	return func(t *txn) (any, error) {
-		done, err := join(t)
-		if made, is := done.(reply); err == nil && is && made.status == http.StatusCreated {
-			err = t.audit.note("customer.created", made.body.(customerDetail).ID.String(), nil)
+		p, _, err := t.cards.joining(in.Code)
+		if err != nil {
+			return nil, err
 		}
-		return done, err
+		known, err := t.customers.enrolled(p.enrolment())
+		if err != nil {
+			return nil, err
+		}
+		if (known == nil) != (shown == "") || known != nil && known.ID.String() != shown {
+			return nil, newError(codePreconditionFailed)
+		}
+		c, created, err := t.cards.join(in)
+		if err == nil && created {
+			err = t.audit.note("customer.created", c.ID.String(), nil)
+		}
+		return enrolledReply(t)(c, created, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -369,6 +370,37 @@ func (h *TillHead) head(v *panelRequest) fillFunc {
 		h.Program = h.Unit(h.Customer.LoyaltyProgramID)
 		return nil
 	}
+}
+
+// proofParam is the parameter that carries a scanned card, and noCardParam why there is none, to the
+// forms of the till's pages.
+const (
+	proofParam  = "proof"
+	noCardParam = "noCard"
+)
+
+// A presentView asks for the customer's card, whose digits the forms of the page need.
+type presentView struct {
+	To           string // the page that is opened with what was scanned
+	Text, Why    string
+	Scan, Reason control
+	MayWaive     bool
+}
+
+// Present is nil where points are spent without a card.
+func (h TillHead) Present(f *pageData) *presentView {
+	v := f.request
+	if v.cfg.cards().Proof != proofSpending {
+		return nil
+	}
+	view := &presentView{To: "/panel/caja/" + h.Customer.ID.String(), MayWaive: v.member.mayWaive()}
+	of := func(name string) string { return cmp.Or(v.param(name), v.typedText(name)) }
+	view.Text, view.Why = of(proofParam), of(noCardParam)
+	view.Scan, view.Reason = f.Field(proofParam, "till.present", "text"), f.Field(noCardParam, "till.waive", "text")
+	if view.Scan.Fault != "" {
+		view.Text, view.Scan.Value, view.Scan.Focus = "", "", true
+	}
+	return view
 }
 
 // tillOffers are what can be done next with the customer, who stays until another one is looked for.

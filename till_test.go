@@ -874,10 +874,16 @@ func TestTillOpensAfterAll(t *testing.T) {
 			actions = append(actions, f.action)
 		}
 	}
-	for _, action := range actions {
+	for i, action := range actions {
 		must(s.shop, func(t *txn) (any, error) {
 			t.by = creator{Type: byUser, ID: s.users[roleOwner]}
-			return nil, errors.Join(t.audit.note(action, ana.String(), nil), t.audit.note(action, id{9}.String(), nil), t.audit.note(action, "", nil))
+			subjects := []string{ana.String(), id{9}.String(), ""}
+			for _, subject := range subjects[:2+i%2] { // fewer than manyLooked in all
+				if err := t.audit.note(action, subject, nil); err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
 		})
 	}
 	opens := func(reason string, left int, texts ...string) {

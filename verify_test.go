@@ -70,8 +70,12 @@ func newRichShop(t *testing.T) *shop {
 	s.bring(first, "10")
 	_, err = s.sell(newSale{Type: typeReturn, Customer: eva, Total: dec("5")})
 	s.ok(err)
-	redeemed := must(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(ana, t.cfg.Rewards[0].ID, "", nil) })
-	cancelled := must(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(ana, t.cfg.Rewards[0].ID, "uno", nil) })
+	redeemed := must(s, func(t *txn) (*redemption, error) {
+		return t.rewards.redeem(ana, t.cfg.Rewards[0].ID, "", nil, givenProof{})
+	})
+	cancelled := must(s, func(t *txn) (*redemption, error) {
+		return t.rewards.redeem(ana, t.cfg.Rewards[0].ID, "uno", nil, givenProof{})
+	})
 	must(s, func(t *txn) (any, error) {
 		two := t.cfg.Programs[1].ID
 		if _, err := t.rewards.cancel(cancelled.ID); err != nil {
@@ -81,7 +85,9 @@ func newRichShop(t *testing.T) *shop {
 		return nil, err
 	})
 	for i := range 3 { // one used, one used in a sale, one still open
-		x := must(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(ana, t.cfg.Rewards[1].ID, "", nil) })
+		x := must(s, func(t *txn) (*redemption, error) {
+			return t.rewards.redeem(ana, t.cfg.Rewards[1].ID, "", nil, givenProof{})
+		})
 		if i < 2 {
 			must(s, func(t *txn) (*redemption, error) { return t.rewards.useCode(x.Code, []*id{nil, &first.ID}[i]) })
 		}
@@ -96,8 +102,12 @@ func newRichShop(t *testing.T) *shop {
 	twin, sol := s.customer("twin"), s.customer("sol")
 	s.buy(sol, "3")
 	brought := s.buy(twin, "40", bag)
-	gone := must(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(twin, t.cfg.Rewards[0].ID, "", nil) })
-	must(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(twin, t.cfg.Rewards[1].ID, "", nil) })
+	gone := must(s, func(t *txn) (*redemption, error) {
+		return t.rewards.redeem(twin, t.cfg.Rewards[0].ID, "", nil, givenProof{})
+	})
+	must(s, func(t *txn) (*redemption, error) {
+		return t.rewards.redeem(twin, t.cfg.Rewards[1].ID, "", nil, givenProof{})
+	})
 	s.merged(sol, twin)
 	_, err = s.sell(newSale{Type: typeReturn, Customer: sol, Total: dec("40"), Original: &brought.ID, Items: []item{{"BAG", dec("40"), dec("1")}}})
 	s.ok(err)

@@ -93,7 +93,9 @@ func TestNoDoubleSpend(t *testing.T) {
 			if i%2 == 0 {
 				_, err = s.deduct(ana, "60")
 			} else {
-				_, err = do(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(ana, t.cfg.Rewards[0].ID, "", nil) })
+				_, err = do(s, func(t *txn) (*redemption, error) {
+					return t.rewards.redeem(ana, t.cfg.Rewards[0].ID, "", nil, givenProof{})
+				})
 			}
 			switch codeOf(err) {
 			case "":
@@ -398,7 +400,9 @@ func TestMergeLosesHistory(t *testing.T) {
 	s.buy(twin, "60")
 	s.pass(oneDay)
 	last := s.buy(twin, "5").CreatedAt
-	must(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(twin, t.cfg.Rewards[0].ID, "", nil) })
+	must(s, func(t *txn) (*redemption, error) {
+		return t.rewards.redeem(twin, t.cfg.Rewards[0].ID, "", nil, givenProof{})
+	})
 	must(s, func(t *txn) (any, error) {
 		return movePoints(t, twin, &t.cfg.Programs[1].ID, &movement{Amount: dec("3"), Category: categoryBonus}, t.points.credit)
 	})
@@ -425,7 +429,9 @@ func TestMergeLosesHistory(t *testing.T) {
 	if len(list) != 3 {
 		t.Errorf("%d sales, want 3", len(list))
 	}
-	_, err := do(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(ana, t.cfg.Rewards[0].ID, "", nil) })
+	_, err := do(s, func(t *txn) (*redemption, error) {
+		return t.rewards.redeem(ana, t.cfg.Rewards[0].ID, "", nil, givenProof{})
+	})
 	s.want(err, "redemption_limit_reached")
 	if got := s.buy(ana, "1").Earned; got != dec("1") {
 		t.Errorf("a purchase earned %s: it is not the first", got)
@@ -455,7 +461,9 @@ func TestRefundAfterMerge(t *testing.T) {
 		bought := s.buy(twin, "50")
 		named, err := s.sell(newSale{Customer: twin, Total: dec("30"), ExternalID: "T-1"})
 		s.ok(err)
-		redeemed := must(s, func(t *txn) (*redemption, error) { return t.rewards.redeem(twin, t.cfg.Rewards[0].ID, "", nil) })
+		redeemed := must(s, func(t *txn) (*redemption, error) {
+			return t.rewards.redeem(twin, t.cfg.Rewards[0].ID, "", nil, givenProof{})
+		})
 		s.merged(ana, twin)
 		s.wantStanding(ana, "60 14 94", "what there was")
 		bring := func(total string, original *id, externalID string) (*sale, error) {

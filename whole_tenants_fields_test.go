@@ -39,9 +39,9 @@ var bases = []row{
 	{text: `POST /api/v1/transactions
 {"customerId": "{customer}", "totalAmount": 20, "type": "Purchase", "items": [{"sku": "A", "price": 10, "quantity": 2}], "externalId": "E", "comment": "c", "occurredAt": "2026-11-19T10:00:00Z", "again": true}`},
 	{text: `POST /api/v1/transactions
-{"customerId": "{customer}", "totalAmount": 20, "pay": {"points": 10}, "labels": {"pago": "efectivo"}}`},
+{"customerId": "{customer}", "totalAmount": 20, "pay": {"points": 10}, "labels": {"pago": "efectivo"}, "proof": "x"}`},
 	{text: `POST /api/v1/points/customers/{customer}/holds
-{"amount": 5, "loyaltyProgramId": "{club}", "expiresInSeconds": 600, "comment": "c"}`},
+{"amount": 5, "loyaltyProgramId": "{club}", "expiresInSeconds": 600, "comment": "c", "proof": "x"}`},
 	{text: `POST /api/v1/points/holds/{hold}/capture
 {"amount": 1}`},
 	{text: `POST /api/v1/points/holds/{hold}/release
@@ -53,7 +53,7 @@ var bases = []row{
 	{text: `POST /api/v1/transactions
 {"customerId": "{customer}", "totalAmount": 100, "type": "Return", "items": [{"sku": "A", "price": 100, "quantity": 1}], "comment": "c", "originalTransactionId": "{sale}", "restoreRedemptions": true}`},
 	{text: `POST /api/v1/rewards/redeem
-{"customerId": "{customer}", "productId": "{espresso}", "comment": "c", "expectedPoints": 1}`},
+{"customerId": "{customer}", "productId": "{espresso}", "comment": "c", "expectedPoints": 1, "proof": "x"}`},
 	{text: `POST /api/v1/redemptions/use
 {"code": "{code}", "transactionId": "{sale}"}`},
 	{text: `POST /api/v1/redemptions/{redemption}/cancel
@@ -70,7 +70,7 @@ func (s *street) hostile(field string) string {
 		"externalId": `"H"`, "originalTransactionId": id("return"), "productId": id("gorra"),
 		"sku": `"H"`, "price": `7`, "quantity": `1.5`, "status": `"Inactive"`, "birthDate": `"1991-12-31"`, "attributes": `{"h": true}`, "marketing": `false`,
 		"code": id("spare"), "transactionId": id("return"), "from": id("solo"), "confirm": `"no"`,
-		"occurredAt": `"2026-11-18T10:00:00Z"`, "actor": `"h"`, "again": `"h"`, "restoreRedemptions": `"h"`, "expectedPoints": `7`, "expiresInSeconds": `700`, "expiresInDays": `7`, "joinCode": `"J000000"`, "card": `"si"`, "reference": `"H"`, "pay": `{"points": 20}`, "labels": `{"h": "h"}`, "transactions": `[{"customerId": ` + id("solo") + `, "totalAmount": 7}]`,
+		"occurredAt": `"2026-11-18T10:00:00Z"`, "actor": `"h"`, "again": `"h"`, "restoreRedemptions": `"h"`, "expectedPoints": `7`, "expiresInSeconds": `700`, "expiresInDays": `7`, "joinCode": `"J000000"`, "proof": `"` + strings.Repeat("x", 41) + `"`, "card": `"si"`, "reference": `"H"`, "pay": `{"points": 20}`, "labels": `{"h": "h"}`, "transactions": `[{"customerId": ` + id("solo") + `, "totalAmount": 7}]`,
 		"movements": `[{"customerId": ` + id("solo") + `, "type": "Credit", "amount": 7, "loyaltyProgramId": ` + id("club") + `}]`,
 	}
 	if values[field] == "" {

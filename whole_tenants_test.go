@@ -142,8 +142,12 @@ func newStreet(t *testing.T) *street {
 			}
 		}
 		code, err := write(t.Context(), s.world.engine, uint32(number+1), instantOf(s.world.engine.now()), func(t *txn) (string, error) {
-			_, code, err := t.cards.prepare(preEnrolment{FirstName: org, Phone: s.value(org, "phone")[:10] + "77"})
-			return code, err
+			token, err := t.cards.prepare(preEnrolment{FirstName: org, Phone: s.value(org, "phone")[:10] + "77"})
+			if err != nil {
+				return "", err
+			}
+			p, err := joinByToken(t.Tx, token, t.now)
+			return p.Code, err
 		})
 		s.world.must(err)
 		s.world.name(org+".join", code)

@@ -64,3 +64,52 @@ func (l *Buckets[K, T]) Fill() {
 	defer l.mu.Unlock()
 	l.full = Recent[K, T]{}
 }
+
+// Strikes locks a key once it has failed Most times within a Span of milliseconds. They are safe for
+// concurrent use. T counts milliseconds.
+type Strikes[K comparable, T ~int64] struct {
+	Most int
+	Span T
+
+	mu   sync.Mutex
+	last Recent[K, []strike[T]]
+}
+
+// A strike is one failure. Its mark tells it from others: work that runs again fails once.
+type strike[T ~int64] struct {
+	at   T
+	mark uint64
+}
+
+// Wait returns for how long a key is locked, whatever a failure with the mark adds to that; 0: it is
+// not.
+func (s *Strikes[K, T]) Wait(k K, now T, mark uint64) (wait T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, first := 0, now
+	for _, one := range s.last.Get(k) {
+		if one.mark != mark && one.at > now-s.Span && one.at <= now {
+			if n++; n == 1 {
+				first = one.at
+			}
+		}
+	}
+	if n < s.Most {
+		return 0
+	}
+	return first + s.Span - now
+}
+
+// Add notes a failure, unless one with its mark is noted already.
+func (s *Strikes[K, T]) Add(k K, now T, mark uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.last.Get(k)
+	for _, one := range list {
+		if one.mark == mark {
+			return
+		}
+	}
+	list = append(list[max(len(list)-s.Most+1, 0):len(list):len(list)], strike[T]{now, mark})
+	s.last.Put(k, list)
+}

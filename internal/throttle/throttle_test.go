@@ -61,3 +61,40 @@ func TestRecent(t *testing.T) {
 		t.Error("a deleted key is there")
 	}
 }
+
+// TestStrikes locks a key after ten failures within ten minutes, and until the first of them is
+// older; the same failure told again counts once.
+func TestStrikes(t *testing.T) {
+	t.Parallel()
+	s := Strikes[string, int64]{Most: 10, Span: 10 * minute}
+	now := int64(1_790_000_000_000)
+	for i := range uint64(10) {
+		for range 3 {
+			if wait := s.Wait("ana", now, i); wait != 0 {
+				t.Fatalf("failure %d: locked for %d ms", i, wait)
+			}
+			s.Add("ana", now, i)
+		}
+		now += minute / 2
+	}
+	if wait := s.Wait("ana", now, 99); wait != 5*minute {
+		t.Errorf("locked for %d ms", wait)
+	}
+	if wait := s.Wait("ana", now, 9); wait != 0 {
+		t.Errorf("the tenth failure, run again: locked for %d ms", wait)
+	}
+	if wait := s.Wait("eva", now, 99); wait != 0 {
+		t.Errorf("another key: locked for %d ms", wait)
+	}
+	now += 5 * minute
+	if wait := s.Wait("ana", now, 99); wait != 0 {
+		t.Errorf("ten minutes after the first: locked for %d ms", wait)
+	}
+	s.Add("ana", now, 100)
+	if wait := s.Wait("ana", now, 99); wait != minute/2 {
+		t.Errorf("and failed again: locked for %d ms", wait)
+	}
+	if wait := s.Wait("ana", now-60*minute, 99); wait != 0 {
+		t.Errorf("the clock was set back: locked for %d ms", wait)
+	}
+}

@@ -23,8 +23,8 @@ const (
 // Base32 is what secrets are written in.
 var Base32 = base32.StdEncoding.WithPadding(base32.NoPadding)
 
-// hotp returns the code of a counter (RFC 4226 §5.3).
-func hotp(secret []byte, counter uint64, digits int) string {
+// HOTP returns the code of a counter (RFC 4226 §5.3).
+func HOTP(secret []byte, counter uint64, digits int) string {
 	mac := hmac.New(sha1.New, secret)
 	mac.Write(binary.BigEndian.AppendUint64(nil, counter))
 	sum := mac.Sum(nil)
@@ -38,13 +38,13 @@ func hotp(secret []byte, counter uint64, digits int) string {
 }
 
 // Code returns the code at a moment, in Unix milliseconds.
-func Code(secret []byte, now int64) string { return hotp(secret, uint64(now/Step), Digits) }
+func Code(secret []byte, now int64) string { return HOTP(secret, uint64(now/Step), Digits) }
 
 // Find returns the step at a moment whose code is given, one step early or late, above a last
 // one; 0 if there is none.
 func Find(secret []byte, code string, now, last int64) (step int64) {
 	for at := now/Step - 1; at <= now/Step+1; at++ {
-		if at > last && subtle.ConstantTimeCompare([]byte(hotp(secret, uint64(at), Digits)), []byte(code)) == 1 {
+		if at > last && subtle.ConstantTimeCompare([]byte(HOTP(secret, uint64(at), Digits)), []byte(code)) == 1 {
 			step = at
 		}
 	}

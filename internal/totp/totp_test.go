@@ -13,7 +13,7 @@ func TestVectors(t *testing.T) {
 	for seconds, want := range map[int64]string{
 		59: "94287082", 1111111109: "07081804", 1111111111: "14050471", 1234567890: "89005924", 2000000000: "69279037", 20000000000: "65353130",
 	} {
-		if got := hotp(secret, uint64(seconds*1000/Step), 8); got != want {
+		if got := HOTP(secret, uint64(seconds*1000/Step), 8); got != want {
 			t.Errorf("at %d: %s, want %s", seconds, got, want)
 		}
 	}

@@ -189,7 +189,7 @@ func (l *language) reader(t *testing.T, program string) func(card string) (strin
 	}
 	return func(card string) (string, bool) {
 		cmd := exec.Command(l.command[0], append(l.command[1:len(l.command):len(l.command)], file)...)
-		cmd.Env = append(os.Environ(), "SELLO_CARD="+card, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
+		cmd.Env = append(os.Environ(), "TARJETA="+card, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
 		text, err := cmd.CombinedOutput()
 		return string(text), err == nil
 	}
