@@ -77,6 +77,8 @@ func makeSchemaFile(t *testing.T, name string) {
 	s.ok(err)
 	must(s, func(t *txn) (any, error) { return nil, t.people.choosePIN(locked, s.engine.sessionLimits, h, true) })
 	s.invited("luz@ejemplo.mx", roleViewer)
+	s.card(s.customer("iris"), 0)
+	s.joining(preEnrolment{FirstName: "Sol", Phone: "+525512349999"})
 	s.apply(bytes.Replace(setup{program: `"rules":[` + onePer1 + `]`}.document(), []byte("cafe-luna"), []byte("te-sol"), 1))
 	s.org = 2
 	s.buy(s.customer("sol"), "12.50")
@@ -195,6 +197,20 @@ func checkFileHolds(t *testing.T, path, name string) {
 	})
 	if err != nil || open != 1 || locked != 1 || invited != 1 {
 		t.Errorf("%d open sessions, %d locked, %d open invitations, %v", open, locked, invited, err)
+	}
+	cards, err := viewStore(t.Context(), s, func(tx Tx) (n int, err error) {
+		for _, of := range []table{tableCards, tableJoins} {
+			for _, err := range scan(tx, of.fixed(), false) {
+				if err != nil {
+					return 0, err
+				}
+				n++
+			}
+		}
+		return n, nil
+	})
+	if want := map[bool]int{true: 2}[name >= "schema14"]; err != nil || cards != want {
+		t.Errorf("%d cards and pre-enrolments, want %d, %v", cards, want, err)
 	}
 	// The latest moment is that of the last write, which came before fileMoment.
 	n, err := viewStore(t.Context(), e.store, func(tx Tx) (*counters, error) { return get[counters](tx, orgKey('n', 1)) })
