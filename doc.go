@@ -44,6 +44,8 @@
 //   - the refused requests of each source (limits.go) and its connections (request_connections.go), as
 //     SECURITY.md says;
 //   - the semaphores of large requests (limits.go);
+//   - the forms to join of each source (site.go), and the wrong digits of each customer's card
+//     (engine.go), as SECURITY.md says;
 //   - the tries of passwords and of codes (users_passwords.go) and the requests of each session of the
 //     panel in the last minute (panel.go), as SECURITY.md says;
 //   - when sessions of the panel were last seen (users_sessions.go), which is written every 4 minutes:
