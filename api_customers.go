@@ -129,7 +129,7 @@ func taggedDetail(t *txn, c *customer) (tagged, error) {
 }
 
 func createCustomer(r *request) action {
-	if r.fields.literal("joinCode") != "" {
+	if _, given := r.fields.text("joinCode", anyLength); given {
 		in := r.joinRequest()
 		return func(t *txn) (any, error) { return enrolledReply(t)(t.cards.join(in)) }
 	}
@@ -146,7 +146,7 @@ func (r *request) joinRequest() (in joinRequest) {
 	in.Code, _ = r.fields.text("joinCode", anyLength)
 	in.Here = r.fields.flag("card")
 	for _, name := range []string{"email", "phoneNumber", "firstName", "lastName", "birthDate", "marketing"} {
-		if r.fields.literal(name) != "" {
+		if given := r.fields.literal(name); given != "" && given != `""` {
 			r.fields.invalid(name, "no vale con joinCode")
 		}
 	}

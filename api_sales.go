@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"net/http"
+	"strconv"
 )
 
 // Handlers of sales: lists, registering one or a batch, and what a sale would do (dry run).
@@ -165,6 +166,9 @@ func (r *request) occurredAt() instant {
 func (r *request) saleRetry(in newSale, body []byte) (retryKey, bool) {
 	if in.Type != typePurchase || in.ExternalID == "" || r.cfg.uniqueExternalIDs() {
 		return retryKey{}, false
+	}
+	if in.Pay != nil && in.Pay.Proof.Text != "" { // other digits are no other purchase
+		body = bytes.ReplaceAll(body, []byte(strconv.Quote(in.Pay.Proof.Text)), []byte(`""`))
 	}
 	k := externalRetryKey(in.ExternalID, body)
 	k.again = in.Again

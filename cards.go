@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base32"
+	"encoding/binary"
 	"hash/fnv"
 	"strconv"
 
@@ -19,7 +20,7 @@ import (
 // logged or exported leads to a card.
 //
 //	Y 'c' hash(32)   → card, by the SHA-256 of its token
-//	c org cust 11    → that hash
+//	c org cust 11    → that hash, and when the card expires u64
 type card struct {
 	Org       uint32
 	Customer  id
@@ -68,12 +69,26 @@ type cardsTxn struct {
 
 // has reports whether a customer has a card that is good now.
 func (ca *cardsTxn) has(c *customer) (bool, error) {
-	hash, ok, err := ca.t.Get(ca.t.scratchKey(c.ID, partCard))
-	if err != nil || !ok {
-		return false, err
+	hash, err := ca.hashOf(c.ID)
+	return hash != nil, err
+}
+
+// hashOf returns the hash of a customer's card that is good now; nil if there is none. It reads nothing
+// of the part that all organizations share, so that those who spend do not wait for each other.
+func (ca *cardsTxn) hashOf(cust id) ([]byte, error) {
+	value, _, err := ca.t.Get(ca.t.scratchKey(cust, partCard))
+	if hash, expires := cutCardLink(value); err == nil && expires > ca.t.now {
+		return bytes.Clone(hash), nil
 	}
-	d, err := cardOf(ca.t.Tx, hash, ca.t.now)
-	return d != nil, err
+	return nil, err
+}
+
+// cutCardLink takes apart what leads from a customer to its card; nil and 0 if it is none.
+func cutCardLink(value []byte) (hash []byte, expires instant) {
+	if len(value) != sha256.Size+8 {
+		return nil, 0
+	}
+	return value[:sha256.Size], instant(binary.BigEndian.Uint64(value[sha256.Size:]))
 }
 
 // issue gives a customer a card that is good for some days, to the end of the last of them, or,
@@ -110,7 +125,8 @@ func (ca *cardsTxn) keep(c *customer, hash []byte, expires instant) (*card, erro
 	if err := ca.t.put(cardKey(hash), d); err != nil {
 		return nil, err
 	}
-	if err := ca.t.Put(customerKey(ca.t.org, c.ID, partCard), hash); err != nil {
+	link := binary.BigEndian.AppendUint64(bytes.Clone(hash), uint64(expires))
+	if err := ca.t.Put(customerKey(ca.t.org, c.ID, partCard), link); err != nil {
 		return nil, err
 	}
 	return d, ca.tell(c, auditCardIssued, eventCardIssued)
@@ -134,11 +150,12 @@ func (ca *cardsTxn) revoke(cust id) (*customer, error) {
 // end deletes a customer's card, and reports whether there was one.
 func (ca *cardsTxn) end(c *customer) (had bool, err error) {
 	k := customerKey(ca.t.org, c.ID, partCard)
-	hash, had, err := ca.t.Get(k)
+	link, had, err := ca.t.Get(k)
 	if err != nil || !had {
 		return false, err
 	}
-	if err := ca.t.Delete(cardKey(bytes.Clone(hash))); err != nil {
+	hash, _ := cutCardLink(link)
+	if err := ca.t.Delete(cardKey(hash)); err != nil {
 		return false, err
 	}
 	return true, ca.t.Delete(k)
@@ -173,7 +190,7 @@ func (c *config) digits(hash []byte, step instant) string {
 
 // digitsOf are the digits of a customer's card now.
 func (ca *cardsTxn) digitsOf(c *customer) (string, error) {
-	hash, _, err := ca.t.Get(ca.t.scratchKey(c.ID, partCard))
+	hash, err := ca.hashOf(c.ID)
 	return ca.t.cfg.digits(hash, ca.t.now/proofStep), err
 }
 
@@ -193,7 +210,7 @@ func (ca *cardsTxn) prove(c *customer, points decimal, given givenProof) error {
 	case by != byKey && by != byUser, t.byKey != nil && t.byKey.NoProof:
 		return nil
 	case given.Waived != "":
-		return t.audit.note(auditProofWaived, c.ID.String(), []change{{"reason", nil, given.Waived}})
+		return t.audit.note(auditProofWaived, c.ID.String(), []change{{"points", nil, points}, {"reason", nil, given.Waived}})
 	case given.Text == "":
 		return newError(codeProofRequired).on("proof")
 	}
@@ -220,13 +237,8 @@ func (ca *cardsTxn) isProof(c *customer, text string) (bool, error) {
 	if err != nil || owner == nil || owner.ID != c.ID || digits == "" {
 		return false, err
 	}
-	hash, ok, err := ca.t.Get(customerKey(ca.t.org, c.ID, partCard))
-	if err != nil || !ok {
-		return false, err
-	}
-	hash = bytes.Clone(hash)
-	d, err := cardOf(ca.t.Tx, hash, ca.t.now)
-	if err != nil || d == nil {
+	hash, err := ca.hashOf(c.ID)
+	if err != nil || hash == nil {
 		return false, err
 	}
 	step := ca.t.now / proofStep

@@ -315,9 +315,8 @@ func TestJoinsEnd(t *testing.T) {
 	if left() != 3 {
 		t.Errorf("%d entries after an erasure", left())
 	}
-	if s.pass(2 * oneDay); true {
-		s.swept()
-	}
+	s.pass(2 * oneDay)
+	s.swept()
 	if left() != 0 {
 		t.Errorf("%d entries two days later", left())
 	}
@@ -660,6 +659,36 @@ func TestProofRetry(t *testing.T) {
 	}
 }
 
+// TestProofSaleAgain: a sale that is sent again with other digits is the known one.
+func TestProofSaleAgain(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, proofSetup()).served()
+	eva := s.shop.customer("eva")
+	s.shop.add(eva, "1000", never)
+	s.shop.card(eva, 0)
+	sell := func() *httptest.ResponseRecorder {
+		return s.post("/api/v1/transactions", "", `{"customerId":"`+eva.String()+`","totalAmount":100,"externalId":"T-1","proof":"`+s.shop.scanned(eva)+`","pay":{"points":20}}`)
+	}
+	first := sell()
+	s.shop.pass(time.Hour)
+	if again := sell(); first.Code != http.StatusCreated || again.Code != http.StatusOK || again.Body.String() != first.Body.String() {
+		t.Errorf("%d %s, again %d %s", first.Code, first.Body, again.Code, again.Body)
+	}
+}
+
+// TestCutProof tells a scanned card from what else is as long.
+func TestCutProof(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"M7K3QM4T2.482913": "M7K3QM4T2 482913", "m-7k3q-m4t2 482 913": "M7K3QM4T2 482913", "M7K3QM4T2": "M7K3QM4T2 ",
+		"juan@example.com": "juan@example.com ", "M7K3QM4T2ABCDEF": "M7K3QM4T2ABCDEF ", "7K3QM4T2A482913": "7K3QM4T2A482913 ", "": " ",
+	} {
+		if code, digits := cutProof(text); code+" "+digits != want {
+			t.Errorf("%q: %q %q", text, code, digits)
+		}
+	}
+}
+
 // TestProofPage: the page shows the digits that are taken, under the code and in it, and asks for
 // itself again when they change; its JSON has none. Without the setting there are none.
 func TestProofPage(t *testing.T) {
@@ -723,11 +752,15 @@ func TestProofTill(t *testing.T) {
 	if w := redeem(roleManager, "noCard", "la olvidó"); w.Code != http.StatusSeeOther {
 		t.Errorf("in charge, without a card: %d\n%s", w.Code, mainOf(w.Body.String()))
 	}
+	s.wants("not for a cashier", s.open(roleCashier, at+"?noCard=no").Body.String(), `name="proof"`, "!Sin tarjeta", "!"+`name="noCard"`)
+	s.wants("too long", s.open(roleManager, at+"?noCard="+strings.Repeat("o", maxWaived+1)).Body.String(), `name="proof"`, `<details open><summary>Sin tarjeta`, `value="ooo`, "200 caracteres", "!Sin tarjeta: ooo")
+	s.wants("another's", s.open(roleCashier, at+"?proof=M00000000.000000").Body.String(), "escanéala otra vez", "!"+`type="hidden" name="proof"`)
 	waived := ask(s.shop, func(t *txn) (list []*auditEntry, err error) {
 		list, _, err = t.audit.entries(auditFilter{to: never, action: auditProofWaived}, page{1, 10})
 		return list, err
 	})
-	if len(waived) != 1 || waived[0].Subject != eva.String() || waived[0].By.ID != s.users[roleManager] || waived[0].Changes[0].After != `"la olvidó"` {
+	if len(waived) != 1 || waived[0].Subject != eva.String() || waived[0].By.ID != s.users[roleManager] || waived[0].Changes[1].After != `"la olvidó"` {
 		t.Errorf("the audit log says %+v", waived)
 	}
+	s.wants("in the audit log", s.open(roleOwner, "/panel/auditoria").Body.String(), `href="/panel/clientes/`+eva.String()+`"`)
 }

@@ -637,11 +637,16 @@ func (cu *customersTxn) byMemberCode(text string) (*customer, error) {
 	return c, nil
 }
 
-// cutProof takes a scanned text apart: the member code, and the digits after it; "" without.
+// cutProof takes a scanned text apart: the member code, and the digits after it; the text and "" if it
+// is none.
 func cutProof(text string) (code, digits string) {
 	plain := strings.ReplaceAll(membercode.Plain(text), ".", "")
 	if len(plain) != membercode.Len+totp.Digits {
 		return text, ""
 	}
-	return plain[:membercode.Len], plain[membercode.Len:]
+	code, digits = plain[:membercode.Len], plain[membercode.Len:]
+	if !membercode.IsCode(memberLetter, code) || strings.Trim(digits, "0123456789") != "" {
+		return text, ""
+	}
+	return code, digits
 }

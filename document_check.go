@@ -139,6 +139,9 @@ func isAbsolute(text string) bool {
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != ""
 }
 
+// isSlug reports whether a text can be an organization's slug.
+func isSlug(text string) bool { return len(text) <= 50 && slugForm.MatchString(text) }
+
 var (
 	slugForm     = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	countryForm  = regexp.MustCompile(`^[A-Z]{2}$`)
@@ -188,7 +191,7 @@ func (ck *checker) organization(o *organization) *time.Location {
 			ck.fail(path, sentence{format: must})
 		}
 	}
-	form("slug", o.Slug, slugForm.MatchString(o.Slug) && len(o.Slug) <= 50, "debe tener de 1 a 50 letras minúsculas, cifras y guiones")
+	form("slug", o.Slug, isSlug(o.Slug), "debe tener de 1 a 50 letras minúsculas, cifras y guiones")
 	ck.name("organization.name", o.Name)
 	ck.name("organization.plan.name", o.Plan.Name)
 	form("profile.country", o.Profile.Country, countryForm.MatchString(o.Profile.Country), "debe ser un código de país de dos letras")

@@ -220,7 +220,7 @@ var tables = [manyTables]struct {
 	tableHandouts:              {"Q org", "points for a segment", "puntos para un segmento", primary},                                       // the last, and how far it has come (handouts.go)
 	tableUndoRequests:          {"G org 'u' id", "request to undo", "peticiones de deshacer", primary},                                      // a sale or a redemption, by its id (sales_undone.go)
 	tableCards:                 {"Y 'c' hash(32)", "card", "tarjetas", primary},                                                             // by the SHA-256 of its token (cards.go)
-	tableCardOf:                {"c org cust 11", "card of a customer", "tarjetas por cliente", 0},                                          // its hash
+	tableCardOf:                {"c org cust 11", "card of a customer", "tarjetas por cliente", 0},                                          // its hash, and when it expires
 	tableJoins:                 {"Y 'p' hash(32)", "pre-enrolment", "altas por terminar", primary},                                          // by the SHA-256 of its token (cards_joining.go)
 	tableJoinCodes:             {"Y 'j' org code", "pre-enrolment by code", "códigos de alta", shared | byContent},                          // its hash
 	tableJoinTurns:             {"Y 'q' org seq", "pre-enrolments in order", "altas por terminar, en orden", shared | byContent},            // its hash

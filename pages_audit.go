@@ -319,7 +319,7 @@ func isMoney(field string) bool {
 // subjectPages are the pages of what entries are about, by the first word of their action.
 // The id stands in the place of {}.
 var subjectPages = map[string]string{
-	"customer": "/panel/clientes/{}", "points": "/panel/clientes/{}", "transaction": "/panel/ventas/{}", "redemption": "/panel/canjes/{}",
+	"customer": "/panel/clientes/{}", "points": "/panel/clientes/{}", "proof": "/panel/clientes/{}", "transaction": "/panel/ventas/{}", "redemption": "/panel/canjes/{}",
 	"key": "/panel/desarrollo/claves/{}", "user": "/panel/equipo/{}", "session": "/panel/equipo/{}",
 	"segment": "/panel/segmentos/{}/clientes", "webhook": "/panel/desarrollo/webhooks", "configuration": "/panel/configuracion",
 }
@@ -339,7 +339,7 @@ func (v *panelRequest) about(t *txn, action, subject string) (a aboutItem, err e
 	switch {
 	case !ok:
 		a.Path, name = "", subject
-	case (word == "customer" || word == "points") && v.member.mayAll("customers:read") == nil:
+	case subjectPages[word] == subjectPages["customer"] && v.member.mayAll("customers:read") == nil:
 		c, err := t.customers.byID(u)
 		if err != nil || c == nil {
 			a.Path = ""

@@ -69,6 +69,7 @@ func keyMembers() []formMember {
 		{name: "name", must: true}, {name: accessField}, {name: expiresField}, {name: dateField}, {name: "ipWhitelist"},
 		{name: "rateLimit", kind: amountMember}, {name: "dailyLimit", kind: amountMember}, {name: "monthlyLimit", kind: amountMember},
 		{name: "maxPointsPerOperation", kind: amountMember}, {name: "maxPointsPerDay", kind: amountMember},
+		{name: "noProof", kind: checkMember},
 	}
 	for _, scope := range scopes {
 		members = append(members, formMember{name: scopeField + scope, kind: checkMember})
@@ -85,6 +86,7 @@ func (r *request) keyRequest() (in keyRequest, kept bool) {
 	if text, given := r.fields.text("ipWhitelist", maxList); given {
 		in.IPWhitelist = strings.FieldsFunc(text, func(c rune) bool { return c == '\n' || c == ',' || c == ' ' || c == '\t' })
 	}
+	in.NoProof = r.fields.literal("noProof") == "true"
 	in.Expires, kept = r.expiryOfForm()
 	return in, kept
 }
@@ -254,6 +256,12 @@ type keyAnswers struct {
 	RateLimit, DailyLimit, MonthlyLimit    string
 	MaxPointsPerOperation, MaxPointsPerDay string
 	IPs                                    string
+	NoProof                                bool
+}
+
+// NoProofBox says whether the key spends points without the customer's card.
+func (a *keyAnswers) NoProofBox(f *pageData) boxView {
+	return boxView{ID: controlID("noProof"), Name: "noProof", Value: "1", Label: f.T("key.noproof"), Hint: f.T("key.noproof.hint"), Checked: f.checked("noProof", a.NoProof)}
 }
 
 // keyPresets are keys that are often made.
@@ -300,7 +308,7 @@ func changeKeyPage(v *panelRequest) (any, fillFunc) {
 		a := &keyAnswers{
 			Name: k.Name, Access: accessAll, Scopes: k.Scopes, Expires: expiresNever, IPs: strings.Join(k.IPWhitelist, "\n"),
 			RateLimit: f.Number(decimalOf(k.RateLimit)), DailyLimit: wholeText(f, k.DailyLimit), MonthlyLimit: wholeText(f, k.MonthlyLimit),
-			MaxPointsPerOperation: f.Decimal(k.MaxPointsPerOperation), MaxPointsPerDay: f.Decimal(k.MaxPointsPerDay),
+			MaxPointsPerOperation: f.Decimal(k.MaxPointsPerOperation), MaxPointsPerDay: f.Decimal(k.MaxPointsPerDay), NoProof: k.NoProof,
 		}
 		if len(k.Scopes) > 0 {
 			a.Access = accessSome

@@ -123,13 +123,13 @@ func TestKeysByForm(t *testing.T) {
 
 	_, keyID := d.makeKey(
 		"name", "Caja centro", accessField, accessSome, scopeField+"points:read", "1", scopeField+"customers:write", "1", expiresField, expiresDate, dateField, "2026-12-31",
-		"rateLimit", "600", "dailyLimit", "10,000", "monthlyLimit", "200000", "ipWhitelist", "10.0.0.0/8\r\n 192.0.2.7 ", "maxPointsPerOperation", "12.5", "maxPointsPerDay", "1,000")
+		"rateLimit", "600", "dailyLimit", "10,000", "monthlyLimit", "200000", "ipWhitelist", "10.0.0.0/8\r\n 192.0.2.7 ", "maxPointsPerOperation", "12.5", "maxPointsPerDay", "1,000", "noProof", "1")
 	got, err := s.admin().listKeys(t.Context(), orgRequest{"cafe-luna"})
 	s.ok(err)
 	daily, monthly, once, perDay := 10_000, 200_000, dec("12.5"), dec("1000")
 	want := []listedKey{{
 		Name: "Caja centro", Scopes: []string{"customers:write", "points:read"}, RateLimit: 600, DailyLimit: &daily, MonthlyLimit: &monthly,
-		IPWhitelist: []string{"10.0.0.0/8", "192.0.2.7"}, CreatedAt: s.clock, MaxPointsPerOperation: &once, MaxPointsPerDay: &perDay,
+		IPWhitelist: []string{"10.0.0.0/8", "192.0.2.7"}, CreatedAt: s.clock, MaxPointsPerOperation: &once, MaxPointsPerDay: &perDay, NoProof: true,
 		ID: got[0].ID, Last4: got[0].Last4, ExpiresAt: instantOf(time.Date(2027, 1, 1, 6, 0, 0, 0, time.UTC)) - 1,
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {

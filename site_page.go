@@ -418,8 +418,11 @@ const joinRefresh = 15
 
 // joinsAt finds the organization whose page to join by is asked for.
 func (v *siteRequest) joinsAt() (*config, error) {
-	e := v.api.engine
-	org, err := viewStore(v.context(), e.store, func(tx Tx) (uint32, error) { return organizationNumber(tx, v.r.PathValue("slug")) })
+	e, slug := v.api.engine, v.r.PathValue("slug")
+	if !isSlug(slug) { // a store refuses a key that is too long
+		return nil, newError(codeRouteNotFound)
+	}
+	org, err := viewStore(v.context(), e.store, func(tx Tx) (uint32, error) { return organizationNumber(tx, slug) })
 	if err == nil && org == 0 {
 		err = newError(codeRouteNotFound)
 	}
@@ -446,6 +449,8 @@ func (v *siteRequest) joinForm() (*sitePage, error) {
 
 // formOf is the form with what was typed, and its faults.
 func (v *siteRequest) formOf(cfg *config, typed object, faults []*apiError) *sitePage {
+	// Without a referrer a browser says that the form comes from nowhere; this address is no secret.
+	v.Header()["Referrer-Policy"] = []string{"same-origin"}
 	page := v.pageOf(cfg)
 	view := &joinView{Controls: slices.Clone(joinControls), Privacy: textOr(cfg.cards().PrivacyURL, "")}
 	_, view.Marketing = typed.get("marketing")

@@ -486,6 +486,13 @@ func TestSiteJoinTells(t *testing.T) {
 	if w := s.visit("POST", "/u/cafe-luna"); w.Code != http.StatusUnsupportedMediaType {
 		t.Errorf("no form: %d", w.Code)
 	}
+	if w := s.visit("GET", "/u/"+strings.Repeat("a", 3000)); w.Code != http.StatusNotFound {
+		t.Errorf("a long name: %d", w.Code)
+	}
+	// A browser that is told to name no referrer says that a form comes from "null".
+	if w := s.visit("GET", "/u/cafe-luna"); w.Header().Get("Referrer-Policy") != "same-origin" || strings.Contains(w.Body.String(), "referrer") {
+		t.Errorf("the form is sent without its origin: %v\n%s", w.Header(), w.Body)
+	}
 	if w := s.sent("/u/cafe-luna", "phoneNumber="+strings.Repeat("5", maxJoinForm)); w.Code != http.StatusRequestEntityTooLarge {
 		t.Errorf("a long form: %d", w.Code)
 	}

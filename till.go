@@ -140,9 +140,6 @@ func tillPage(v *panelRequest) (any, fillFunc) {
 	}
 }
 
-// scannedParam says that a voucher was looked for by its code: the next key uses it.
-const scannedParam = "usar"
-
 // An enrolView is the form of a new customer, with what was typed at the till.
 type enrolView struct {
 	Phone, Email string

@@ -7,9 +7,11 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"sello/internal/contact"
 	"sello/internal/fold"
+	"sello/internal/membercode"
 )
 
 // The till's one field, and what the till shows next: who stands there, what to offer, paying with
@@ -372,6 +374,9 @@ func (h *TillHead) head(v *panelRequest) fillFunc {
 	}
 }
 
+// scannedParam says that a voucher was looked for by its code: the next key uses it.
+const scannedParam = "usar"
+
 // proofParam is the parameter that carries a scanned card, and noCardParam why there is none, to the
 // forms of the till's pages.
 const (
@@ -381,7 +386,8 @@ const (
 
 // A presentView asks for the customer's card, whose digits the forms of the page need.
 type presentView struct {
-	To           string // the page that is opened with what was scanned
+	To           string   // the page that is opened with what was scanned
+	Kept         []string // its marks: parameters that are 1
 	Text, Why    string
 	Scan, Reason control
 	MayWaive     bool
@@ -394,11 +400,27 @@ func (h TillHead) Present(f *pageData) *presentView {
 		return nil
 	}
 	view := &presentView{To: "/panel/caja/" + h.Customer.ID.String(), MayWaive: v.member.mayWaive()}
-	of := func(name string) string { return cmp.Or(v.param(name), v.typedText(name)) }
-	view.Text, view.Why = of(proofParam), of(noCardParam)
+	if v.posted == nil { // a page of the customer's, to which what was scanned comes back
+		view.To = v.r.URL.Path
+		for _, p := range v.params(doneParam, scannedParam) {
+			view.Kept = append(view.Kept, p.name)
+		}
+	}
+	of := func(name string) string { return trimBlanks(cmp.Or(v.param(name), v.typedText(name))) }
 	view.Scan, view.Reason = f.Field(proofParam, "till.present", "text"), f.Field(noCardParam, "till.waive", "text")
+	view.Text = of(proofParam)
+	if code, _ := cutProof(view.Text); view.Text != "" && (h.Customer.MemberCode == nil || code != membercode.Plain(*h.Customer.MemberCode)) {
+		view.Scan.Fault = faultText(f.Lang, f.format, newError(codeProofInvalid))
+	}
 	if view.Scan.Fault != "" {
 		view.Text, view.Scan.Value, view.Scan.Focus = "", "", true
+	}
+	switch why := of(noCardParam); {
+	case !view.MayWaive:
+	case utf8.RuneCountInString(why) > maxWaived:
+		view.Reason.Value, view.Reason.Fault = why, faultText(f.Lang, f.format, invalidField(noCardParam, "no puede superar los %d caracteres", maxWaived))
+	case view.Reason.Fault == "":
+		view.Why = why
 	}
 	return view
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"errors"
 	"slices"
 )
@@ -156,13 +155,19 @@ func (v *verifier) codeSecret() error {
 
 // cardOf checks the entry that leads from a customer to its card.
 func (v *verifier) cardOf(e Entry) error {
-	if !tableCardOf.has(e.Key) || len(e.Value) != sha256.Size {
+	hash, expires := cutCardLink(e.Value)
+	if !tableCardOf.has(e.Key) || hash == nil {
 		v.stray(e.Key)
 		return nil
 	}
-	d, err := get[card](v.txn.Tx, cardKey(e.Value))
-	if of := id(e.Key[5:]); err == nil && (d == nil || d.Org != v.txn.org || d.Customer != of) {
-		v.problem("%v: su tarjeta no existe, o es de otro", subject{kind: "cliente", id: of})
+	d, err := get[card](v.txn.Tx, cardKey(hash))
+	what := subject{kind: "cliente", id: id(e.Key[5:])}
+	switch {
+	case err != nil:
+	case d == nil || d.Org != v.txn.org || d.Customer != what.id:
+		v.problem("%v: su tarjeta no existe, o es de otro", what)
+	case d.Expires != expires:
+		v.problem("%v: su tarjeta no vence cuando dice", what)
 	}
 	if isDamaged(err) { // told where cards are read
 		return nil
@@ -175,11 +180,11 @@ func (v *verifier) cardOf(e Entry) error {
 func (v *verifier) cards() error {
 	return eachRecord(v, tableCards, tableCards.fixed(), func(e Entry, d *card) error {
 		what := subject{kind: "tarjeta de", id: d.Customer}
-		hash, ok, err := v.txn.Tx.Get(customerKey(d.Org, d.Customer, partCard))
+		link, _, err := v.txn.Tx.Get(customerKey(d.Org, d.Customer, partCard))
 		if err != nil {
 			return err
 		}
-		if !ok || !bytes.Equal(hash, e.Key[2:]) {
+		if hash, _ := cutCardLink(link); !bytes.Equal(hash, e.Key[2:]) {
 			v.problem("%v: su cliente no lleva a ella", what)
 			return nil
 		}

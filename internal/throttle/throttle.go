@@ -82,16 +82,16 @@ type strike[T ~int64] struct {
 }
 
 // Wait returns for how long a key is locked, whatever a failure with the mark adds to that; 0: it is
-// not.
+// not. Failures may have come in another order than their moments have; one more than a Span ahead is
+// from before a clock was set back.
 func (s *Strikes[K, T]) Wait(k K, now T, mark uint64) (wait T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, first := 0, now
 	for _, one := range s.last.Get(k) {
-		if one.mark != mark && one.at > now-s.Span && one.at <= now {
-			if n++; n == 1 {
-				first = one.at
-			}
+		if one.mark != mark && one.at > now-s.Span && one.at < now+s.Span {
+			n++
+			first = min(first, one.at)
 		}
 	}
 	if n < s.Most {

@@ -94,6 +94,12 @@ func TestStrikes(t *testing.T) {
 	if wait := s.Wait("ana", now, 99); wait != minute/2 {
 		t.Errorf("and failed again: locked for %d ms", wait)
 	}
+	for i := range uint64(10) {
+		s.Add("luz", now+int64(10-i), i)
+	}
+	if wait := s.Wait("luz", now, 99); wait != 10*minute {
+		t.Errorf("failures that came in another order: locked for %d ms", wait)
+	}
 	if wait := s.Wait("ana", now-60*minute, 99); wait != 0 {
 		t.Errorf("the clock was set back: locked for %d ms", wait)
 	}
