@@ -18,7 +18,7 @@ const (
 	waiveField   = "#c-noCard"
 )
 
-// askForCards makes spending need the card, and gives María one and points. It returns her till and
+// askForCards makes spending need the card, and gives María points and one. It returns her till and
 // her card.
 func (s *shop) askForCards() (till, card string) {
 	s.t.Helper()
@@ -26,9 +26,15 @@ func (s *shop) askForCards() (till, card string) {
 		settings := document["organization"].(map[string]any)["settings"].(map[string]any)
 		settings["cards"] = map[string]any{"proof": "Spending"}
 	})
-	customer := s.customer("María")
+	till = s.givePoints(s.customer("María"))
+	return till, s.cardOf(strings.TrimPrefix(till, "/panel/caja/"))
+}
+
+// givePoints gives a customer enough to spend, by a sale, and returns the customer's till.
+func (s *shop) givePoints(customer string) (till string) {
+	s.t.Helper()
 	s.api("POST", "/transactions", `{"customerId":"`+customer+`","totalAmount":9000}`, nil)
-	return "/panel/caja/" + customer, s.cardOf(customer)
+	return "/panel/caja/" + customer
 }
 
 // balanceAt is how many points the customer of a till has.
@@ -45,7 +51,8 @@ var scannedProof = regexp.MustCompile(`^M[0-9A-Z]{8}\.[0-9]{6}$`)
 // stand below.
 func (p *tab) proofShown(card string) string {
 	p.t.Helper()
-	p.visit(card).fits()
+	p.visit(card).still() // until both are read
+	p.fits()
 	scanned := p.read(p.photo(".card .plate svg"))
 	shown := strings.ReplaceAll(p.text(".card .code"), "-", "") + "." + strings.Join(strings.Fields(p.text(".card .digits b")), "")
 	if !scannedProof.MatchString(scanned) || scanned != shown {
@@ -138,9 +145,10 @@ func TestCardSpends(t *testing.T) {
 		p.fill(amountField, "100").click(payBox).load(func() { p.click(sellButton) })
 		p.wantSpent(s, till, "/venta/", balance)
 	}
+	customer := strings.TrimPrefix(till, "/panel/caja/")
 	var list listed[struct{}]
-	s.api("GET", "/redemptions?customerId="+strings.TrimPrefix(till, "/panel/caja/"), "", &list)
-	if sales := s.sales("totalAmount=100&limit=100"); len(list.Data) != 2 || len(sales) != 3 {
+	s.api("GET", "/redemptions?customerId="+customer, "", &list)
+	if sales := s.sales("limit=100&customerId=" + customer); len(list.Data) != 2 || len(sales) != 1+2 { // one gave the points
 		t.Errorf("%d redemptions and %d sales", len(list.Data), len(sales))
 	}
 }
@@ -172,15 +180,25 @@ func TestCardSpendsWithout(t *testing.T) {
 	p.inOrder(p.text(".rows"), "Ana manager", "Gastó puntos sin la tarjeta", "Motivo", reason)
 }
 
-// spendViews are the pages of the panel that have to do with it.
-func spendViews(till, proof string) []view {
-	with := func(name, value string) string { return till + "?" + url.Values{name: {value}}.Encode() }
+// cardWrongIn is what the till says of wrong digits.
+var cardWrongIn = map[string]string{"es": cardWrong, "en": "The card is not this customer's, or its code has changed: scan it again."}
+
+// spendViews are the pages of the panel that have to do with it. Wrong digits are for another customer's
+// till, whom the tenth would lock.
+func spendViews(till, other, proof, lang string) []view {
+	with := func(till, name, value string) string { return till + "?" + url.Values{name: {value}}.Encode() }
+	refused := func(p *tab) {
+		p.visit(with(other, "proof", wrongDigits(proof))).load(func() { p.click(redeemButton) })
+		if text := p.text("main"); !strings.Contains(text, cardWrongIn[lang]) {
+			p.t.Errorf("wrong digits lead to\n%s", text)
+		}
+	}
 	return []view{
 		{"card asked for", func(p *tab) { p.visit(till) }},
 		{"card missing", func(p *tab) { p.visit(till).load(func() { p.click(redeemButton) }) }},
-		{"card refused", func(p *tab) { p.visit(with("proof", wrongDigits(proof))).load(func() { p.click(redeemButton) }) }},
-		{"card read", func(p *tab) { p.visit(with("proof", proof)) }},
-		{"card waived", func(p *tab) { p.visit(with("noCard", "dejó el teléfono en casa")) }},
+		{"card refused", refused},
+		{"card read", func(p *tab) { p.visit(with(till, "proof", proof)) }},
+		{"card waived", func(p *tab) { p.visit(with(till, "noCard", "dejó el teléfono en casa")) }},
 		{"card settings", func(p *tab) { p.visit("/panel/configuracion") }},
 		{"card waived in the audit log", func(p *tab) { p.visit("/panel/auditoria?action=proof.waived") }},
 	}
@@ -197,11 +215,12 @@ func TestCardSpendsPages(t *testing.T) {
 	if a := s.post("owner", f); a.Status >= 400 {
 		t.Fatalf("%d\n%s", a.Status, a.Body)
 	}
-	for _, lang := range []string{"es", "en"} {
+	for n, lang := range []string{"es", "en"} {
 		s.speak("owner", lang)
 		s.show(lang)
 		t.Run(lang, func(t *testing.T) {
-			for _, one := range looks {
+			for i, one := range looks {
+				other := s.of(t).givePoints(s.of(t).enrol("Bruno", "Nuevo", fmt.Sprintf("+5255123400%d%d", n, i)))
 				t.Run(one.String(), func(t *testing.T) {
 					t.Parallel()
 					settings := []setting{width(one.width, one.height), media("prefers-color-scheme", one.theme), withAxe}
@@ -223,7 +242,7 @@ func TestCardSpendsPages(t *testing.T) {
 						phone.cardPage(digits, lang, one)
 					})
 					p := s.of(t).as("owner", settings...)
-					for _, v := range spendViews(till, proof) {
+					for _, v := range spendViews(till, other, proof, lang) {
 						look(p, v, func() { p.panelPage(v, one) })
 					}
 				})
