@@ -347,6 +347,18 @@ func TestJoinsMany(t *testing.T) {
 	}
 }
 
+// TestJoinBlank: a blank field is none.
+func TestJoinBlank(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{})
+	_, code := s.joining(preEnrolment{Phone: "+525512349999"})
+	for _, body := range []string{`{"joinCode":"","email":"ana@example.com"}`, `{"joinCode":"` + code + `","email":"","firstName":null}`} {
+		if w := s.served().post("/api/v1/customers", "", body); w.Code != http.StatusCreated {
+			t.Errorf("%s: %d %s", body, w.Code, w.Body)
+		}
+	}
+}
+
 // TestJoiningOnce: of 100 uses of a code at the same time one enrols.
 func TestJoiningOnce(t *testing.T) {
 	t.Parallel()
@@ -735,6 +747,7 @@ func TestProofTill(t *testing.T) {
 	s.wants("in charge", s.open(roleManager, at).Body.String(), `name="noCard"`)
 	w := redeem(roleCashier)
 	s.wants("without", w.Body.String(), "Para gastar puntos hace falta la tarjeta del cliente.")
+	s.wants("and asks for a scan", w.Body.String(), `<div class="faults" role="alert" tabindex="-1">`, `id="c-proof" name="proof" value="" autocomplete="off" type="text" autofocus`)
 	w = redeem(roleCashier, "proof", s.shop.scanned(eva)[:10]+"000000")
 	s.wants("wrong", w.Body.String(), "escanéala otra vez", "!"+`value="`+s.shop.scanned(eva)[:10]+`000000"`)
 

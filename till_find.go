@@ -393,6 +393,12 @@ type presentView struct {
 	MayWaive     bool
 }
 
+// ScansAgain reports whether the card has to be scanned again: its field has the focus then, not the
+// list of faults.
+func (f *pageData) ScansAgain() bool {
+	return slices.ContainsFunc(f.request.faults, func(e *apiError) bool { return e.field == proofParam })
+}
+
 // Present is nil where points are spent without a card.
 func (h TillHead) Present(f *pageData) *presentView {
 	v := f.request
