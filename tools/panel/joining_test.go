@@ -115,6 +115,19 @@ func (p *tab) wantFaults(faults map[string]string, first string) {
 	}
 }
 
+// TestJoinWithoutTLS sends the form from a name that is no loopback address, by http: there a browser
+// sends no Sec-Fetch-Site.
+func TestJoinWithoutTLS(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.offerJoining()
+	phone := open(t, strings.Replace(s.Base, "127.0.0.1", "club.test", 1), width(320, 568))
+	phone.visit(joinForm).fill("#c-phoneNumber", "55 5123 9999").load(func() { phone.click(joinButton) })
+	if code := phone.codeShown(); code == "" {
+		t.Errorf("no code on\n%s", phone.text("main"))
+	}
+}
+
 // TestCardJoined: somebody fills in the form on a phone, first with faults, and shows the code. The
 // cashier scans it and enrols them, and the page of the code becomes their card by itself.
 func TestCardJoined(t *testing.T) {
