@@ -165,6 +165,10 @@ type eventShape struct {
 
 func newEventList(t *txn, events []event, next uint64) (eventList, error) {
 	warm(t.Tx, events, func(e event) key { return firstKey(t, &e) })
+	warm(t.Tx, events,
+		func(e event) key { return detailKey(t, &e, partCustomer) },
+		func(e event) key { return detailKey(t, &e, partAccount) },
+		func(e event) key { return detailKey(t, &e, partCard) })
 	l := eventList{make([]eventShape, 0, len(events)), next}
 	var turn pacer
 	for i := range events {
@@ -195,6 +199,22 @@ func firstKey(t *txn, e *event) key {
 		return nil
 	}
 	return t.customers.listKey(e.Refs[0])
+}
+
+// detailKey is the key of a part of the customer whose detail newEventData shows; nil if it shows none.
+func detailKey(t *txn, e *event, part byte) key {
+	if e.Kind != eventCustomerCreated && e.Kind != eventCustomerUpdated {
+		return nil
+	}
+	cust, err := t.customers.idAt(e.Refs[0])
+	if err != nil { // told when it is read
+		return nil
+	}
+	k := customerKey(t.org, cust, part)
+	if part == partAccount {
+		k = k.u32(t.cfg.defaultProgram().Number)
+	}
+	return k
 }
 
 // newEventData shows what an event refers to: a customer, a movement, a sale or a redemption as
