@@ -259,13 +259,7 @@ func eraseCustomer(r *request) action {
 
 // issueCard gives a customer a card. Only its answer has the card's address.
 func issueCard(r *request) action {
-	days := 0
-	if n, given := r.fields.number("expiresInDays"); given {
-		days = int(n / decimalOne)
-		if n%decimalOne != 0 || days < 1 || days > maxCardDays {
-			r.fields.invalid("expiresInDays", "debe ser un entero entre %d y %d", 1, maxCardDays)
-		}
-	}
+	days := r.wholeField("expiresInDays", 0, 1, maxCardDays)
 	return func(t *txn) (any, error) {
 		if r.cards == "" {
 			return nil, newError(codeCardsDisabled)

@@ -177,6 +177,20 @@ func (r *request) source() string {
 	return sourceAPI
 }
 
+// wholeField reads a field that is a whole number; it is usual if it is absent.
+func (r *request) wholeField(name string, usual, least, most int) int {
+	d, given := r.fields.number(name)
+	if !given {
+		return usual
+	}
+	n := int(d / decimalOne)
+	if decimalOf(n) != d || n < least || n > most {
+		r.fields.invalid(name, "debe ser un entero entre %d y %d", least, most)
+		return usual
+	}
+	return n
+}
+
 // maxProof bounds a proof, in characters; maxWaived why none was asked for.
 const (
 	maxProof  = 40

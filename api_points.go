@@ -184,14 +184,8 @@ func movePointsBatch(r *request) action {
 // Holds.
 
 func holdPoints(r *request) action {
-	in := newHold{Customer: r.pathID("customerId"), Amount: r.above0("amount", codeAmountInvalid), Seconds: usualHold}
+	in := newHold{Customer: r.pathID("customerId"), Amount: r.above0("amount", codeAmountInvalid), Seconds: r.wholeField("expiresInSeconds", usualHold, leastHold, mostHold)}
 	in.Program = givenID(r.fields.id("loyaltyProgramId"))
-	if d, given := r.fields.number("expiresInSeconds"); given {
-		in.Seconds = int(d / decimalOne)
-		if d%decimalOne != 0 || in.Seconds < leastHold || in.Seconds > mostHold {
-			r.fields.invalid("expiresInSeconds", "debe ser un entero entre %d y %d", leastHold, mostHold)
-		}
-	}
 	in.Comment, in.Proof = r.comment(), r.proof()
 	return func(t *txn) (any, error) {
 		return shaped(t, newHoldShape)(t.points.place(in))

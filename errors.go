@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -218,6 +219,14 @@ func (e *apiError) header(name, value string) *apiError {
 	c.headers.Set(name, value)
 	return &c
 }
+
+// retryAfter says how long to wait.
+func (e *apiError) retryAfter(wait instant) *apiError {
+	return e.header("Retry-After", strconv.FormatInt(secondsOf(wait), 10))
+}
+
+// secondsOf rounds up, to at least 1: a client that waits so long is not early.
+func secondsOf(wait instant) int64 { return max((int64(wait)+999)/1000, 1) }
 
 // invalidField returns 400 invalid_field, which says why after the field's name.
 func invalidField(field, format string, args ...any) *apiError {

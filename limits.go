@@ -212,7 +212,7 @@ func (u *usage) take(k *apiKey, n uint64, now instant, after *allowance) error {
 func rateLimited(code errorCode, limit uint64, window string, freeAgain, now instant) *apiError {
 	return newError(code).
 		with("limit", limit).with("window", window).with("resetAt", freeAgain).
-		header("Retry-After", strconv.FormatInt(secondsUntil(freeAgain, now), 10))
+		retryAfter(freeAgain - now)
 }
 
 // quotas appends the windows that limit the key to list, for n requests at once.
@@ -229,9 +229,6 @@ func (u *usage) quotas(k *apiKey, n uint64, now instant, list []quota) []quota {
 	}
 	return list
 }
-
-// secondsUntil rounds up, to at least 1: a client that waits so long is not early.
-func secondsUntil(then, now instant) int64 { return max((int64(then-now)+999)/1000, 1) }
 
 // setHeaders sets the headers that report all limits and the tightest one: the window
 // with the least left, and among equals the one that frees up last.
@@ -264,7 +261,7 @@ func (s *allowance) setHeaders(h http.Header, now instant) {
 	remainingEnd := len(b)
 	b = append(b, ";t="...)
 	reset := len(b)
-	b = strconv.AppendInt(b, secondsUntil(tightest.freeAgain, now), 10)
+	b = strconv.AppendInt(b, secondsOf(tightest.freeAgain-now), 10)
 	end := len(b)
 	b = strconv.AppendUint(b, tightest.limit, 10)
 

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"sello/internal/texts"
@@ -165,8 +164,7 @@ func (v *panelRequest) identify() error {
 		v.user = v.member.user.ID.String()
 		if wait := v.panel.asked.Take(v.member.hash, v.request.now); wait > 0 {
 			v.member = nil // the page of the error has nothing of theirs
-			seconds := int((wait + 999) / 1000)
-			return newError(codeAskedTooMuch).with("seconds", decimalOf(seconds)).header("Retry-After", strconv.Itoa(seconds))
+			return newError(codeAskedTooMuch).with("seconds", decimalOf(int(secondsOf(wait)))).retryAfter(wait)
 		}
 		polls := v.r.Method == http.MethodGet && v.r.Header.Get(pollHeader) != ""
 		if !v.member.locked && !polls {

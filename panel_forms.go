@@ -88,17 +88,7 @@ func (v *panelRequest) receive(most int64) (err error) {
 	if !v.fromPanel() {
 		return newError(codeOtherOrigin)
 	}
-	if media, _, _ := strings.Cut(v.r.Header.Get("Content-Type"), ";"); strings.TrimSpace(media) != "application/x-www-form-urlencoded" {
-		return newError(codeUnsupportedMediaType)
-	}
-	text, err := io.ReadAll(http.MaxBytesReader(v.ResponseWriter, v.r.Body, most))
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return newError(codeBodyTooLarge)
-	}
-	if err != nil {
-		return newError(codeBadRequest)
-	}
-	if v.posted, err = parseForm(string(text)); err != nil {
+	if v.posted, err = readForm(v.ResponseWriter, v.r, most); err != nil {
 		return err
 	}
 	v.token, _ = v.posted.get(tokenField)
@@ -117,6 +107,21 @@ func (v *panelRequest) fromPanel() bool {
 		return len(origin) == 1 && origin[0] == own && (site == "" || site == "same-origin")
 	}
 	return v.panel.protect.Check(v.r) == nil && (site != "" || len(origin) > 0)
+}
+
+// readForm reads the form that a browser sends, of at most so many bytes.
+func readForm(w http.ResponseWriter, r *http.Request, most int64) (object, error) {
+	if media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(media) != "application/x-www-form-urlencoded" {
+		return nil, newError(codeUnsupportedMediaType)
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return nil, newError(codeBodyTooLarge)
+	}
+	if err != nil {
+		return nil, newError(codeBadRequest)
+	}
+	return parseForm(string(text))
 }
 
 // parseForm reads application/x-www-form-urlencoded: fields in UTF-8, each name once. Browsers

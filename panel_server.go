@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -40,10 +39,7 @@ func (a panelAddress) allows(host string) bool {
 	if a.url != nil {
 		return host == a.url.Host
 	}
-	name, _, err := net.SplitHostPort(host)
-	if err != nil { // without a port
-		name = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	}
+	name := withoutPort(host)
 	addr, err := netip.ParseAddr(name)
 	return name == "localhost" || err == nil && addr.IsLoopback()
 }

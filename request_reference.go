@@ -103,8 +103,13 @@ func hostOf(r *http.Request) string {
 	if !isHost(r.Host) {
 		return ""
 	}
-	if name, _, err := net.SplitHostPort(r.Host); err == nil {
+	return withoutPort(r.Host)
+}
+
+// withoutPort is a name or an address without the port, and without an address's brackets.
+func withoutPort(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name
 	}
-	return strings.Trim(r.Host, "[]")
+	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 }

@@ -188,20 +188,6 @@ func (s *sandbox) postSales(r *request) action {
 	}
 }
 
-// wholeField reads a field that is a whole number; it is usual if it is absent.
-func (r *request) wholeField(name string, usual, least, most int) int {
-	d, given := r.fields.number(name)
-	if !given {
-		return usual
-	}
-	n := int(d / decimalOne)
-	if decimalOf(n) != d || n < least || n > most {
-		r.fields.invalid(name, "debe ser un entero entre %d y %d", least, most)
-		return usual
-	}
-	return n
-}
-
 func sandboxFlags(c *invocation) {
 	visible := c.set
 	c.set = flag.NewFlagSet("", flag.ContinueOnError)

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"html/template"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -86,10 +85,7 @@ func (s *site) byName(own, other http.Handler) http.Handler {
 
 // hostName is a host without its port and the dot that may end it, in lower case.
 func hostName(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
+	return strings.TrimSuffix(strings.ToLower(withoutPort(host)), ".")
 }
 
 // ServeHTTP is for an address of the site's own.

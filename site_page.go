@@ -3,10 +3,8 @@ package main
 import (
 	"errors"
 	"html/template"
-	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -73,11 +71,15 @@ func (v *siteRequest) card() (*sitePage, error) {
 		v.exchange.route += ".json"
 		v.Header()["Access-Control-Allow-Origin"] = []string{"*"}
 	}
-	if page, err := v.joining(token); err != nil || page != nil {
-		return page, err
+	found, err := v.find(token)
+	if err != nil {
+		return nil, err
+	}
+	if found.join != nil && !v.asJSON {
+		return v.codePage(found.join)
 	}
 	var figures *cardFigures
-	page, err := v.opened(token, func(t *txn, c *customer) (err error) {
+	page, err := v.opened(token, found.card, func(t *txn, c *customer) (err error) {
 		figures, err = newCardFigures(t, c)
 		return err
 	})
@@ -107,22 +109,33 @@ type shownPage struct {
 	privacy string // the privacy notice; "": there is none
 }
 
-// opened finds the card of a token and runs fn for its customer, in one view of the store. It
+// A foundPage is what a token opens: one of them, or nothing.
+type foundPage struct {
+	card *card
+	join *preEnrolment
+}
+
+// find looks for what a token opens. Both are looked for whatever is there: it takes as long.
+func (v *siteRequest) find(token string) (foundPage, error) {
+	return viewStore(v.context(), v.api.engine.store, func(tx Tx) (f foundPage, err error) {
+		if f.join, err = joinByToken(tx, token, v.request.now); err == nil {
+			f.card, err = cardByToken(tx, token, v.request.now)
+		}
+		return f, err
+	})
+}
+
+// opened runs fn for the customer of the card that was found by a token, in one view of the store. It
 // returns the page to fill in.
-func (v *siteRequest) opened(token string, fn func(*txn, *customer) error) (*shownPage, error) {
-	e := v.api.engine
-	found, err := viewStore(v.context(), e.store, func(tx Tx) (*card, error) { return cardByToken(tx, token, v.request.now) })
-	if err == nil && found == nil {
-		err = v.missed()
+func (v *siteRequest) opened(token string, found *card, fn func(*txn, *customer) error) (*shownPage, error) {
+	if found == nil {
+		return nil, v.missed()
 	}
-	if err == nil {
-		err = v.beginWork(v.api.reading)
-	}
-	if err != nil {
+	if err := v.beginWork(v.api.reading); err != nil {
 		return nil, err
 	}
 	defer v.endWork()
-	cfg, err := read(v.context(), e, found.Org, v.request.now, func(t *txn) (*config, error) {
+	cfg, err := read(v.context(), v.api.engine, found.Org, v.request.now, func(t *txn) (*config, error) {
 		d, err := cardByToken(t.Tx, token, t.now) // again: it may have ended meanwhile
 		if err == nil && (d == nil || *d != *found) {
 			err = newError(codeCardNotFound)
@@ -305,7 +318,12 @@ func (v *siteRequest) statement() (*sitePage, error) {
 		first, month string
 		name         string
 	)
-	page, err := v.opened(v.r.PathValue("token"), func(t *txn, c *customer) (err error) {
+	token := v.r.PathValue("token")
+	found, err := v.find(token)
+	if err != nil {
+		return nil, err
+	}
+	page, err := v.opened(token, found.card, func(t *txn, c *customer) (err error) {
 		first, month, name = monthText(c.CreatedAt, t.cfg.zone), v.r.URL.Query().Get(monthParam), c.FirstName
 		if _, _, ok := monthOf(month, t.cfg.zone); !ok || month < first || month > monthText(t.now, t.cfg.zone) {
 			month = monthText(t.now, t.cfg.zone)
@@ -418,18 +436,18 @@ const joinRefresh = 15
 
 // joinsAt finds the organization whose page to join by is asked for.
 func (v *siteRequest) joinsAt() (*config, error) {
-	e, slug := v.api.engine, v.r.PathValue("slug")
+	slug := v.r.PathValue("slug")
 	if !isSlug(slug) { // a store refuses a key that is too long
 		return nil, newError(codeRouteNotFound)
 	}
-	org, err := viewStore(v.context(), e.store, func(tx Tx) (uint32, error) { return organizationNumber(tx, slug) })
+	org, err := viewStore(v.context(), v.api.engine.store, func(tx Tx) (uint32, error) { return organizationNumber(tx, slug) })
 	if err == nil && org == 0 {
 		err = newError(codeRouteNotFound)
 	}
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := read(v.context(), e, org, v.request.now, func(t *txn) (*config, error) { return t.cfg, nil })
+	cfg, err := v.configOf(org)
 	if err == nil && !cfg.cards().Join {
 		err = newError(codeRouteNotFound)
 	}
@@ -437,6 +455,11 @@ func (v *siteRequest) joinsAt() (*config, error) {
 		v.organization = cfg.Organization.Slug
 	}
 	return cfg, err
+}
+
+// configOf is the configuration of an organization.
+func (v *siteRequest) configOf(org uint32) (*config, error) {
+	return read(v.context(), v.api.engine, org, v.request.now, func(t *txn) (*config, error) { return t.cfg, nil })
 }
 
 func (v *siteRequest) joinForm() (*sitePage, error) {
@@ -481,7 +504,7 @@ func (v *siteRequest) join() (*sitePage, error) {
 	if v.site.protect.Check(v.r) != nil { // a page elsewhere would use up what its reader's source may send
 		return nil, newError(codeOtherOrigin)
 	}
-	typed, err := v.typed()
+	typed, err := readForm(v.ResponseWriter, v.r, maxJoinForm)
 	if err != nil {
 		return nil, err
 	}
@@ -491,7 +514,7 @@ func (v *siteRequest) join() (*sitePage, error) {
 		return v.formOf(cfg, typed, faults), nil
 	}
 	if wait := v.site.joins.take(sourceAddress(v.r, v.api.trusted), v.request.now); wait > 0 {
-		return nil, newError(codeJoinsMany).header("Retry-After", strconv.FormatInt(int64((wait+999)/1000), 10))
+		return nil, newError(codeJoinsMany).retryAfter(wait)
 	}
 	token, err := write(v.context(), v.api.engine, cfg.Number, v.request.now, func(t *txn) (string, error) {
 		return t.cards.prepare(preEnrolment{
@@ -505,18 +528,6 @@ func (v *siteRequest) join() (*sitePage, error) {
 	v.status = http.StatusSeeOther
 	v.send()
 	return nil, nil
-}
-
-// typed is the form that was sent.
-func (v *siteRequest) typed() (object, error) {
-	if media, _, _ := strings.Cut(v.r.Header.Get("Content-Type"), ";"); strings.TrimSpace(media) != "application/x-www-form-urlencoded" {
-		return nil, newError(codeUnsupportedMediaType)
-	}
-	text, err := io.ReadAll(http.MaxBytesReader(v.ResponseWriter, v.r.Body, maxJoinForm))
-	if err != nil {
-		return nil, newError(codeBodyTooLarge)
-	}
-	return parseForm(string(text))
 }
 
 // enrolmentIn reads a form as POST /customers reads its body.
@@ -543,14 +554,9 @@ func (v *siteRequest) enrolmentIn(cfg *config, typed object) (enrolment, []*apiE
 	return e, []*apiError{publicError(req.fields.err)}
 }
 
-// joining is the page of the code of a pre-enrolment; nil: the token is none's.
-func (v *siteRequest) joining(token string) (*sitePage, error) {
-	e := v.api.engine
-	p, err := viewStore(v.context(), e.store, func(tx Tx) (*preEnrolment, error) { return joinByToken(tx, token, v.request.now) })
-	if err != nil || p == nil || v.asJSON {
-		return nil, err
-	}
-	cfg, err := read(v.context(), e, p.Org, v.request.now, func(t *txn) (*config, error) { return t.cfg, nil })
+// codePage is the page of the code of a pre-enrolment.
+func (v *siteRequest) codePage(p *preEnrolment) (*sitePage, error) {
+	cfg, err := v.configOf(p.Org)
 	if err != nil {
 		return nil, err
 	}
