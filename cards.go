@@ -8,7 +8,6 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"hash/fnv"
-	"strconv"
 
 	"sello/internal/throttle"
 	"sello/internal/totp"
@@ -94,13 +93,7 @@ func cutCardLink(value []byte) (hash []byte, expires instant) {
 // issue gives a customer a card that is good for some days, to the end of the last of them, or,
 // with 0, until it is revoked. The token is not kept and cannot be shown again.
 func (ca *cardsTxn) issue(cust id, days int) (c *customer, d *card, token string, err error) {
-	if c, err = ca.t.customers.get(cust); err == nil {
-		err = c.mustBeActive()
-	}
-	if err == nil {
-		_, err = ca.end(c)
-	}
-	if err != nil {
+	if c, err = ca.t.customers.get(cust); err != nil {
 		return nil, nil, "", err
 	}
 	expires := never
@@ -109,7 +102,7 @@ func (ca *cardsTxn) issue(cust id, days int) (c *customer, d *card, token string
 	}
 	token = ca.newToken("card", c.Number)
 	hash := tokenHash(token)
-	d, err = ca.keep(c, hash[:], expires)
+	d, err = ca.give(c, hash[:], expires)
 	return c, d, token, err
 }
 
@@ -119,8 +112,15 @@ func (ca *cardsTxn) newToken(purpose string, number uint64) string {
 	return base32.StdEncoding.EncodeToString(secret[:])[:tokenLength]
 }
 
-// keep stores a customer's card, and tells of it. The customer has no other one.
-func (ca *cardsTxn) keep(c *customer, hash []byte, expires instant) (*card, error) {
+// give makes the token with a hash that of a customer's card, in place of the one before, and tells of
+// it.
+func (ca *cardsTxn) give(c *customer, hash []byte, expires instant) (*card, error) {
+	if err := c.mustBeActive(); err != nil {
+		return nil, err
+	}
+	if _, err := ca.end(c); err != nil {
+		return nil, err
+	}
 	d := &card{Org: ca.t.org, Customer: c.ID, CreatedAt: ca.t.now, Expires: expires, By: ca.t.by}
 	if err := ca.t.put(cardKey(hash), d); err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func (ca *cardsTxn) prove(c *customer, points decimal, given givenProof) error {
 	h.Write([]byte(given.Text))
 	mark := h.Sum64()
 	if wait := ca.wrong.Wait(c.ID, t.now, mark); wait > 0 {
-		return newError(codeProofLocked).on("proof").header("Retry-After", strconv.FormatInt(int64((wait+999)/1000), 10))
+		return newError(codeProofLocked).on("proof").retryAfter(wait)
 	}
 	good, err := ca.isProof(c, given.Text)
 	if err == nil && !good {

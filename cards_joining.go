@@ -173,6 +173,10 @@ type joinRequest struct {
 	Code string
 	Here bool // who enrols has seen that the person is the known customer
 
+	// Shown is the id of the known customer whom who enrols was shown, "" if there was none; nil: nothing
+	// was shown.
+	Shown *string
+
 	ExternalID string
 	Attributes []attribute
 }
@@ -190,6 +194,13 @@ func (ca *cardsTxn) join(in joinRequest) (c *customer, created bool, err error) 
 	if err != nil {
 		return nil, false, err
 	}
+	shown := ""
+	if known != nil {
+		shown = known.ID.String()
+	}
+	if in.Shown != nil && *in.Shown != shown {
+		return nil, false, newError(codePreconditionFailed)
+	}
 	if known != nil && !in.Here {
 		return known, false, dropJoin(ca.t.Tx, hash)
 	}
@@ -198,21 +209,9 @@ func (ca *cardsTxn) join(in joinRequest) (c *customer, created bool, err error) 
 		err = dropJoin(ca.t.Tx, hash)
 	}
 	if err == nil {
-		err = ca.becomes(c, hash)
+		_, err = ca.give(c, hash, never)
 	}
 	return c, known == nil, err
-}
-
-// becomes makes the token with a hash that of a customer's card.
-func (ca *cardsTxn) becomes(c *customer, hash []byte) error {
-	if err := c.mustBeActive(); err != nil {
-		return err
-	}
-	if _, err := ca.end(c); err != nil {
-		return err
-	}
-	_, err := ca.keep(c, hash, never)
-	return err
 }
 
 // forgetJoins drops the pre-enrolments that have a contact of any of some customers.
@@ -221,10 +220,11 @@ func (ca *cardsTxn) forgetJoins(family []*customer) error {
 	for _, c := range family {
 		contacts[c.Email], contacts[c.Phone] = true, true
 	}
-	delete(contacts, "")
-	turns := joinTurnsKey(ca.t.org)
-	hashes, err := keyValues(ca.t.Tx, turns)
-	if err != nil || len(contacts) == 0 {
+	if delete(contacts, ""); len(contacts) == 0 {
+		return nil
+	}
+	hashes, err := keyValues(ca.t.Tx, joinTurnsKey(ca.t.org))
+	if err != nil {
 		return err
 	}
 	for some := range slices.Chunk(hashes, readAtOnce) {

@@ -500,15 +500,19 @@ func (s *shop) scanned(cust id) string {
 	})
 }
 
+// spender is a customer with a card and points to spend.
+func (s *shop) spender(name string) id {
+	cust := s.customer(name)
+	s.add(cust, "1000", never)
+	s.card(cust, 0)
+	return cust
+}
+
 // TestProof spends points in each way, without the card's digits and with good and wrong ones.
 func TestProof(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, proofSetup()).served()
-	ana, eva := s.shop.customer("ana"), s.shop.customer("eva")
-	for _, cust := range []id{ana, eva} {
-		s.shop.add(cust, "1000", never)
-		s.shop.card(cust, 0)
-	}
+	ana, eva := s.shop.spender("ana"), s.shop.spender("eva")
 	rewards := ask(s.shop, func(t *txn) (map[string]string, error) {
 		return map[string]string{"cafe": t.cfg.Rewards[0].ID.String(), "pan": t.cfg.Rewards[1].ID.String()}, nil
 	})
@@ -625,11 +629,7 @@ func TestProofSteps(t *testing.T) {
 func TestProofLocked(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, proofSetup()).served()
-	ana, eva := s.shop.customer("ana"), s.shop.customer("eva")
-	for _, cust := range []id{ana, eva} {
-		s.shop.add(cust, "1000", never)
-		s.shop.card(cust, 0)
-	}
+	ana, eva := s.shop.spender("ana"), s.shop.spender("eva")
 	hold := func(cust id, proof string) *httptest.ResponseRecorder {
 		return s.post("/api/v1/points/customers/"+cust.String()+"/holds", "", `{"amount":10,"proof":"`+proof+`"}`)
 	}
@@ -657,9 +657,7 @@ func TestProofLocked(t *testing.T) {
 func TestProofRetry(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, proofSetup()).served()
-	eva := s.shop.customer("eva")
-	s.shop.add(eva, "1000", never)
-	s.shop.card(eva, 0)
+	eva := s.shop.spender("eva")
 	path, body := "/api/v1/points/customers/"+eva.String()+"/holds", `{"amount":10,"proof":"`+s.shop.scanned(eva)+`"}`
 	first := s.post(path, "one", body)
 	s.shop.pass(time.Hour)
@@ -675,9 +673,7 @@ func TestProofRetry(t *testing.T) {
 func TestProofSaleAgain(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, proofSetup()).served()
-	eva := s.shop.customer("eva")
-	s.shop.add(eva, "1000", never)
-	s.shop.card(eva, 0)
+	eva := s.shop.spender("eva")
 	sell := func() *httptest.ResponseRecorder {
 		return s.post("/api/v1/transactions", "", `{"customerId":"`+eva.String()+`","totalAmount":100,"externalId":"T-1","proof":"`+s.shop.scanned(eva)+`","pay":{"points":20}}`)
 	}
@@ -731,9 +727,7 @@ func TestProofTill(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, proofSetup())
 	s.api.cards = cardsBase
-	eva := s.shop.customer("eva")
-	s.shop.add(eva, "1000", never)
-	s.shop.card(eva, 0)
+	eva := s.shop.spender("eva")
 	at := "/panel/caja/" + eva.String()
 	reward := ask(s.shop, func(t *txn) (string, error) { return t.cfg.Rewards[0].ID.String(), nil })
 	redeem := func(as role, fields ...string) *httptest.ResponseRecorder {

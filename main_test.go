@@ -155,7 +155,12 @@ func (r *running) send(method, path, key, body string) (int, string) {
 	}
 	req.Header.Set("X-API-Key", key)
 	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
+	return r.answer(http.DefaultClient.Do(req))
+}
+
+// answer is the status and the body of a response.
+func (r *running) answer(res *http.Response, err error) (int, string) {
+	r.Helper()
 	if err != nil {
 		r.Fatal(err)
 	}

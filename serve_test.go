@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -243,16 +242,7 @@ func (r *running) visit(addr, host, path string, headers ...string) (int, string
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	res, err := http.DefaultTransport.RoundTrip(req) // no redirect is followed
-	if err != nil {
-		r.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		r.Fatal(err)
-	}
-	return res.StatusCode, string(text)
+	return r.answer(http.DefaultTransport.RoundTrip(req)) // no redirect is followed
 }
 
 // addr is the address of the API.

@@ -37,7 +37,7 @@ func tillArea() panelArea {
 		{path: customer + "/tarjeta/anular", need: "customers:write", from: customer + "/tarjeta", handle: revokeCard, done: toCard},
 		{path: customer + "/venta", need: "transactions:write", from: customer, members: saleMembers, labels: "sale", handle: registerTransaction, action: "transaction.created",
 			forms: true, done: toSale},
-		{path: customer + "/canje", need: "rewards:write", from: customer, members: []formMember{{name: "customerId", kind: pathMember}, {name: "productId"}, {name: "comment"}, {name: "expectedPoints", kind: amountMember}, {name: "proof"}, {name: "noCard"}},
+		{path: customer + "/canje", need: "rewards:write", from: customer, members: []formMember{{name: "customerId", kind: pathMember}, {name: "productId"}, {name: "comment"}, {name: "expectedPoints", kind: amountMember}, {name: proofParam}, {name: noCardParam}},
 			handle: redeemReward, action: "redemption.created", forms: true, done: toRedemption},
 		{path: customer + "/canje/{redemptionId}/uso", need: "rewards:write", from: customer + "/canje/{redemptionId}", members: []formMember{{name: "code"}},
 			handle: ofPath(useRedemption), action: "redemption.used", forms: true, done: toRedemption},
@@ -58,7 +58,7 @@ var saleMembers = []formMember{
 		}
 		return ""
 	}},
-	payMember, {name: "proof"}, {name: "noCard"},
+	payMember, {name: proofParam}, {name: noCardParam},
 	{name: "items", kind: listMember, of: []formMember{{name: "sku"}, {name: "price", kind: amountMember}, {name: "quantity", kind: amountMember}}},
 }
 
@@ -213,18 +213,8 @@ func (view *joinPageView) two(t *txn) error {
 func joinByForm(r *request) action {
 	in := r.joinRequest()
 	shown, _ := r.fields.text(knownField, anyLength)
+	in.Shown = &shown
 	return func(t *txn) (any, error) {
-		p, _, err := t.cards.joining(in.Code)
-		if err != nil {
-			return nil, err
-		}
-		known, err := t.customers.enrolled(p.enrolment())
-		if err != nil {
-			return nil, err
-		}
-		if (known == nil) != (shown == "") || known != nil && known.ID.String() != shown {
-			return nil, newError(codePreconditionFailed)
-		}
 		c, created, err := t.cards.join(in)
 		if err == nil && created {
 			err = t.audit.note("customer.created", c.ID.String(), nil)
