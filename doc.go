@@ -164,11 +164,10 @@
 //	store_database.go      what -db says: a file, or a database and how it is opened
 //	store_postgres.go      the backend in PostgreSQL, with the tag postgres alone
 //
-// # The vocabulary: decimal.go, clock.go, calendar.go, errors.go
+// # The vocabulary: decimal.go, clock.go, errors.go
 //
 //	decimal.go             exact amounts of points and money, and how they are rounded
-//	clock.go               moments and ids
-//	calendar.go            days in a time zone; moments as clients write them
+//	clock.go               moments and ids; days in a time zone, and moments as clients write them
 //	errors.go              every error a client can get: its code, status and Spanish text; the
 //	                       panel's words are in panel/errors.txt
 //
@@ -249,9 +248,8 @@
 //	points_accounts.go     a customer's balance in one program; points that lapse without
 //	                       activity
 //	points_lots.go         lots: what is left of each credit, the soonest to expire first
-//	points_movements.go    movements: the lines of the ledger, and their comments
-//	points_references.go   points given once for each reference; opening balances from another
-//	                       system
+//	points_movements.go    movements: the lines of the ledger, and their comments; points given
+//	                       once for each reference; opening balances from another system
 //	points_holds.go        holds: points set aside until they are captured or released
 //	points_tiers.go        tiers: when a customer rises to one, keeps and loses it
 //
@@ -280,8 +278,8 @@
 //	rewards.go             rewards and their stock, and how they are redeemed
 //	rewards_redemptions.go redemptions and vouchers, by customer, reward, status and time
 //	rewards_gifts.go       vouchers that rules and full cards give, and their expiry
-//	rewards_sales.go       vouchers used in a sale, given back when it is returned
-//	rewards_undo.go        asking somebody in charge to undo a sale or a redemption
+//	rewards_sales.go       vouchers used in a sale, given back when it is returned; asking somebody
+//	                       in charge to undo a sale or a redemption
 //
 // # Time and versions: sweep_*.go, schema.go
 //
@@ -337,9 +335,8 @@
 //	request_exchange.go    one request and its response; what actions return, ETag and If-
 //	                       Match, bodies in parts
 //	request.go             the way of a request, from ServeHTTP to the last byte
-//	request_connections.go how many connections there may be; errors of net/http as errors of
-//	                       the API
-//	request_tls.go         TLS, and plain requests to a server that speaks it
+//	request_connections.go how many connections there may be, and TLS; errors of net/http as
+//	                       errors of the API
 //
 // # The API: api_*.go
 //
