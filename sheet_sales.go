@@ -18,7 +18,7 @@ import (
 )
 
 // The rows of one externalId are one sale wherever they stand in a file (contract §31), except
-// a purchase's returns, which share its externalId, and ticket numbers that begin anew on
+// a purchase's returns, which share its externalId, and receipt numbers that begin anew on
 // another day. All rows are gathered before any sale is written.
 
 // importMemory is how many bytes of a file of sales are gathered at once. In memory a row takes
@@ -82,9 +82,9 @@ type saleGatherer struct {
 	rows   int // of the file, known after the first pass
 }
 
-// A ticket is the lines of one externalId. A line without fields stands for a line that cannot be
-// read: by its fields it is another ticket's, by its place it may be this one's.
-type ticket struct {
+// A receipt is the lines of one externalId. A line without fields stands for a line that cannot be
+// read: by its fields it is another receipt's, by its place it may be this one's.
+type receipt struct {
 	lines []csvLine
 	at    int64
 }
@@ -130,26 +130,26 @@ func (g *saleGatherer) gather(file *readPart, emit func(csvRecord) error) (err e
 	return mergeRuns(spool, ends, emit)
 }
 
-// pass returns the sales of the tickets whose hash is n, of so many hashes.
+// pass returns the sales of the receipts whose hash is n, of so many hashes.
 func (g *saleGatherer) pass(file *readPart, n, of uint64) ([]csvRecord, error) {
-	tickets := map[string]*ticket{}
+	receipts := map[string]*receipt{}
 	err := g.read(file, func(name string, line csvLine, at int64) {
 		if name == "" { // whose it is cannot be known: it stands alone
 			name = "\x00" + strconv.Itoa(line.number)
 		}
-		if of > 1 && maphash.String(ticketSeed, name)%of != n {
+		if of > 1 && maphash.String(receiptSeed, name)%of != n {
 			return
 		}
-		if tickets[name] == nil {
-			tickets[name] = &ticket{at: at}
+		if receipts[name] == nil {
+			receipts[name] = &receipt{at: at}
 		}
-		tickets[name].lines = append(tickets[name].lines, line)
+		receipts[name].lines = append(receipts[name].lines, line)
 	})
 	if err != nil {
 		return nil, err
 	}
 	var list []csvRecord
-	for _, t := range tickets {
+	for _, t := range receipts {
 		for _, r := range g.sales(t.lines) {
 			r.at = t.at
 			list = append(list, r)
@@ -166,10 +166,10 @@ func (g *saleGatherer) read(file *readPart, put func(name string, line csvLine, 
 		return err
 	}
 	before, held, at := "", []csvLine(nil), int64(0)
-	// release puts the lines that could not be read. Between two rows of one ticket they may be its own.
+	// release puts the lines that could not be read. Between two rows of one receipt they may be its own.
 	release := func(next string) {
 		for _, line := range held {
-			own := g.ticketOf(line)
+			own := g.receiptOf(line)
 			if put(own, line, at); next != "" && next == before && next != own {
 				put(next, csvLine{number: line.number, wrong: line.wrong}, at)
 			}
@@ -186,7 +186,7 @@ func (g *saleGatherer) read(file *readPart, put func(name string, line csvLine, 
 			return err
 		}
 		at = file.at - int64(in.Buffered())
-		name := g.ticketOf(line)
+		name := g.receiptOf(line)
 		switch {
 		case line.wrong != "":
 			if held = append(held, line); len(held) == maxItems {
@@ -203,11 +203,11 @@ func (g *saleGatherer) read(file *readPart, put func(name string, line csvLine, 
 	}
 }
 
-// ticketSeed is the seed of the hashes by which tickets are shared out among passes.
-var ticketSeed = maphash.MakeSeed()
+// receiptSeed is the seed of the hashes by which receipts are shared out among passes.
+var receiptSeed = maphash.MakeSeed()
 
-// ticketOf is the externalId of a line; "" if it has none.
-func (g *saleGatherer) ticketOf(line csvLine) string {
+// receiptOf is the externalId of a line; "" if it has none.
+func (g *saleGatherer) receiptOf(line csvLine) string {
 	at := slices.Index(g.sheet.taken, "externalId")
 	if at >= len(line.fields) || len(line.fields) < 2 {
 		return ""
@@ -226,7 +226,7 @@ func (g *saleGatherer) isItemOnly(line csvLine) bool {
 	return true
 }
 
-// sales returns the sales of a ticket's lines. A sale with a row that cannot be read is wrong, since
+// sales returns the sales of a receipt's lines. A sale with a row that cannot be read is wrong, since
 // it must not go in without one of its items; so are the returns of a wrong purchase.
 func (g *saleGatherer) sales(lines []csvLine) (list []csvRecord) {
 	var broken []csvLine
