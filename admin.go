@@ -197,6 +197,8 @@ type listedKey struct {
 	MaxPointsPerDay       *decimal `json:"maxPointsPerDay"`
 
 	NoProof bool `json:"noProof"`
+
+	TicketNumber *int `json:"ticketNumber"` // under which its till signs tickets
 }
 
 func newListedKey(k *apiKey, lastUsed instant) listedKey {
@@ -209,7 +211,7 @@ func newListedKey(k *apiKey, lastUsed instant) listedKey {
 	return listedKey{
 		k.ID, k.Name, k.Last4, append([]string{}, k.Scopes...), k.RateLimit, wholeOrNull(k.DailyLimit), wholeOrNull(k.MonthlyLimit),
 		append([]string{}, k.IPWhitelist...), k.CreatedAt, k.ExpiresAt, k.RevokedAt, lastUsed,
-		points(k.MaxPointsPerOperation), points(k.MaxPointsPerDay), k.NoProof,
+		points(k.MaxPointsPerOperation), points(k.MaxPointsPerDay), k.NoProof, wholeOrNull(int(k.TicketNumber)),
 	}
 }
 
@@ -314,6 +316,29 @@ func (a *admin) rotateKey(ctx context.Context, in rotateRequest) (rotatedKey, er
 		}
 		previous, err := listKey(t, old)
 		return rotatedKey{createdKey{newListedKey(k, 0), text}, previous}, err
+	})
+}
+
+type ticketSecretRequest struct {
+	Org    string `json:"org"`
+	ID     string `json:"id"`
+	Rotate bool   `json:"rotate"`
+}
+
+// A ticketSecret is the only answer that contains a key's secret for tickets.
+type ticketSecret struct {
+	listedKey
+	Secret string `json:"secret"`
+}
+
+func (a *admin) newTicketSecret(ctx context.Context, in ticketSecretRequest) (ticketSecret, error) {
+	return operate(ctx, a, in.Org, func(t *txn) (ticketSecret, error) {
+		k, secret, err := t.keys.ticketSecret(in.ID, in.Rotate)
+		if err != nil {
+			return ticketSecret{}, err
+		}
+		listed, err := listKey(t, k)
+		return ticketSecret{listed, secret}, err
 	})
 }
 

@@ -47,6 +47,11 @@ func (a *api) routes() []route {
 		{"GET /api/v1/transactions/{transactionId}", "transactions:read", getTransaction},
 		{"POST /api/v1/transactions", "transactions:write", registerTransaction},
 		{"POST /api/v1/transactions/batch", "transactions:write", registerBatch},
+		{"GET /api/v1/tickets", "transactions:read", listTickets},
+		{"GET /api/v1/tickets/{ticketId}", "transactions:read", getTicket},
+		{"POST /api/v1/tickets", "transactions:write", makeTicket},
+		{"POST /api/v1/tickets/claim", "transactions:write", claimTicket},
+		{"POST /api/v1/tickets/cancel", "transactions:write", cancelTicket},
 		{"GET /api/v1/rewards", "rewards:read", listRewards},
 		{"GET /api/v1/rewards/{rewardId}", "rewards:read", getReward},
 		{"POST /api/v1/rewards/redeem", "rewards:write", redeemReward},
@@ -229,10 +234,7 @@ func getRedemption(r *request) action {
 }
 
 func useRedemption(r *request) action {
-	code, present := r.fields.text("code", anyLength)
-	if !present {
-		r.fields.invalid("code", "es requerido")
-	}
+	code := r.requiredText("code")
 	sale := givenID(r.fields.id("transactionId"))
 	return func(t *txn) (any, error) {
 		return okReply(shaped(t, newRedemptionShape)(t.rewards.useCode(code, sale)))
@@ -361,16 +363,19 @@ func getStatistics(r *request) action {
 	q.program = givenID(r.query.id("loyaltyProgramId"))
 	return func(t *txn) (any, error) {
 		found, err := t.stats.answer(q)
+		if err == nil && t.cfg.tickets() != nil {
+			err = t.tickets.countOpen(found)
+		}
 		if err != nil {
 			return nil, err
 		}
 		s := statisticsShape{
 			q.from.String(), q.to.String(), q.groupBy, t.cfg.Organization.Settings.Timezone, q.program,
-			newPeriodShape(&found.total), make([]periodShape, len(found.periods)),
+			newPeriodShape(t, &found.total), make([]periodShape, len(found.periods)),
 		}
 		s.Total.CustomersByTier = found.tiers
 		for i := range found.periods {
-			s.Periods[i] = newPeriodShape(&found.periods[i])
+			s.Periods[i] = newPeriodShape(t, &found.periods[i])
 		}
 		return s, nil
 	}

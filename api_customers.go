@@ -261,7 +261,7 @@ func eraseCustomer(r *request) action {
 func issueCard(r *request) action {
 	days := r.wholeField("expiresInDays", 0, 1, maxCardDays)
 	return func(t *txn) (any, error) {
-		if r.cards == "" {
+		if t.cards.at == "" {
 			return nil, newError(codeCardsDisabled)
 		}
 		c, d, token, err := t.cards.issue(r.pathID("customerId"), days)
@@ -269,7 +269,7 @@ func issueCard(r *request) action {
 			return nil, err
 		}
 		shape := newCardShape(t, c)
-		shape.URL, shape.CreatedAt, shape.ExpiresAt = new(r.cards+"/t/"+token), d.CreatedAt, d.Expires
+		shape.URL, shape.CreatedAt, shape.ExpiresAt = new(t.cards.at+"/t/"+token), d.CreatedAt, d.Expires
 		return shape, nil
 	}
 }

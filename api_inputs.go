@@ -18,16 +18,6 @@ import (
 // Readers of input that the API and imports share, and batches: requests with many rows. Each
 // reader records a fault in the input that it reads; the first fault is the one reported.
 
-// Maximum lengths of texts, in characters, and of lists (contract §1).
-const (
-	maxName       = 100
-	maxComment    = 500
-	maxSearch     = 100
-	maxSKU        = 100
-	maxExternalID = 255
-	maxItems      = 500 // of one sale
-)
-
 const (
 	defaultLimit = 20
 	maxLimit     = 100
@@ -220,6 +210,15 @@ func (r *request) requiredID(name string, code errorCode) id {
 		r.fields.fail(newError(code).on(name))
 	}
 	return u
+}
+
+// requiredText reads a required text of the body, which the transaction looks for.
+func (r *request) requiredText(name string) string {
+	text, present := r.fields.text(name, anyLength)
+	if !present {
+		r.fields.invalid(name, "es requerido")
+	}
+	return text
 }
 
 // readEmail and phone return the normalized text, "" if it is absent or invalid.

@@ -42,12 +42,17 @@ func getTransaction(r *request) action {
 		if err != nil {
 			return nil, err
 		}
-		shape, err := newSaleShape(t, s)
-		if err == nil && explain {
-			shape.Explanation, err = newExplanation(t, s)
-		}
-		return shape, err
+		return newExplainedSale(t, s, explain)
 	}
+}
+
+// newExplainedSale shows a sale, with why it earned what it did if that is asked for.
+func newExplainedSale(t *txn, s *sale, explain bool) (saleShape, error) {
+	shape, err := newSaleShape(t, s)
+	if err == nil && explain {
+		shape.Explanation, err = newExplanation(t, s)
+	}
+	return shape, err
 }
 
 func registerTransaction(r *request) action {
@@ -72,20 +77,7 @@ func (r *request) saleFields() newSale {
 	in.Total = r.above0("totalAmount", codeTotalAmountInvalid)
 	text, present := r.fields.text("type", 100)
 	in.Type = choice(r.fields.input, text, present, "type", codeTypeInvalid, []string{typePurchase, typeReturn})
-	for _, f := range r.fields.list("items", maxItems) {
-		var it item
-		it.SKU, present = f.text("sku", maxSKU)
-		if !present {
-			f.invalid("sku", "es requerido")
-		}
-		if it.Price, present = f.number("price"); !present || it.Price < 0 {
-			f.invalid("price", "debe ser mayor o igual a 0")
-		}
-		if it.Quantity, present = f.number("quantity"); !present || it.Quantity <= 0 {
-			f.invalid("quantity", "debe ser mayor a 0")
-		}
-		in.Items = append(in.Items, it)
-	}
+	in.Items = r.items()
 	in.ExternalID, _ = r.fields.text("externalId", maxExternalID)
 	in.Comment = r.comment()
 	in.Original = givenID(r.fields.id("originalTransactionId"))
@@ -102,6 +94,26 @@ func (r *request) saleFields() newSale {
 	}
 	in.Labels = r.labels(in.Type)
 	return in
+}
+
+// items reads what was sold.
+func (r *request) items() (list []item) {
+	for _, f := range r.fields.list("items", maxItems) {
+		var it item
+		var present bool
+		it.SKU, present = f.text("sku", maxSKU)
+		if !present {
+			f.invalid("sku", "es requerido")
+		}
+		if it.Price, present = f.number("price"); !present || it.Price < 0 {
+			f.invalid("price", "debe ser mayor o igual a 0")
+		}
+		if it.Quantity, present = f.number("quantity"); !present || it.Quantity <= 0 {
+			f.invalid("quantity", "debe ser mayor a 0")
+		}
+		list = append(list, it)
+	}
+	return list
 }
 
 // payment reads what a purchase says of points that pay for it; nil if none do.
@@ -183,16 +195,21 @@ func registerOrRepeat(t *txn, in newSale, dryRun, explain bool) (shape saleShape
 		return shape, false, err
 	}
 	if s != nil {
-		if shape, err = newSaleShape(t, s); err == nil && explain {
-			shape.Explanation, err = newExplanation(t, s)
-		}
+		shape, err = newExplainedSale(t, s, explain)
 		return shape, true, err
 	}
 	s, c, err := t.sales.register(in)
 	if err != nil {
 		return shape, false, err
 	}
-	if shape, err = newSaleShapeFor(t, s, c); err == nil && explain {
+	shape, err = newSold(t, s, c, dryRun, explain)
+	return shape, false, err
+}
+
+// newSold shows a sale that was just registered, or, after a dry run, would have been.
+func newSold(t *txn, s *sale, c *customer, dryRun, explain bool) (saleShape, error) {
+	shape, err := newSaleShapeFor(t, s, c)
+	if err == nil && explain {
 		shape.Explanation, err = newExplanation(t, s)
 	}
 	if dryRun {
@@ -206,7 +223,96 @@ func registerOrRepeat(t *txn, in newSale, dryRun, explain bool) (shape saleShape
 			}
 		}
 	}
-	return shape, false, err
+	return shape, err
+}
+
+// Tickets.
+
+func listTickets(r *request) action {
+	p := r.page()
+	var f ticketFilter
+	text, present := r.query.text("status", 20)
+	f.status = choice(r.query.input, text, present, "status", codeInvalidField, append([]string{""}, ticketStatuses...))
+	f.externalID, _ = r.query.text("externalId", maxExternalID)
+	f.from, f.to = r.span()
+	return func(t *txn) (any, error) {
+		found, total, err := t.tickets.list(f, p)
+		if err != nil {
+			return nil, err
+		}
+		return newList(t, found, total, p, r.ticketShape())
+	}
+}
+
+func getTicket(r *request) action {
+	return func(t *txn) (any, error) {
+		return shaped(t, r.ticketShape())(t.tickets.get(r.pathID("ticketId")))
+	}
+}
+
+// ticketShape shows tickets without their codes, which are worth points: they are in the answers of who
+// makes them. A page looks at its member itself.
+func (r *request) ticketShape() func(*txn, *ticket) (ticketShape, error) {
+	if r.key != nil {
+		return newTicketShape
+	}
+	return newCodedTicket
+}
+
+func makeTicket(r *request) action {
+	var in newTicket
+	if in.ExternalID, _ = r.fields.text("externalId", maxExternalID); in.ExternalID == "" && r.fields.err == nil {
+		r.fields.fail(newError(codeExternalIDRequired).on("externalId"))
+	}
+	in.Total = r.above0("totalAmount", codeTotalAmountInvalid)
+	in.Items = r.items()
+	in.Comment = r.comment()
+	in.OccurredAt = r.occurredAt()
+	in.Labels = r.labels(typePurchase)
+	return func(t *txn) (any, error) {
+		x, known, err := t.tickets.make(in)
+		if err != nil {
+			return nil, err
+		}
+		shape, err := newCodedTicket(t, x)
+		if known {
+			return repeated{shape}, err
+		}
+		return shape, err
+	}
+}
+
+func claimTicket(r *request) action {
+	in := ticketClaim{Ticket: r.requiredText("ticket")}
+	in.Customer = r.requiredID("customerId", codeCustomerIDRequired)
+	if r.payment(typePurchase) != nil { // it was paid when it was sold
+		r.fields.fail(newError(codePointsPaymentLate).on("pay"))
+	}
+	r.mayRehearse()
+	explain := r.flag("explain")
+	return func(t *txn) (any, error) {
+		s, c, known, err := t.tickets.claim(in)
+		if err != nil {
+			return nil, err
+		}
+		if known {
+			shape, err := newExplainedSale(t, s, explain)
+			return repeated{shape}, err
+		}
+		return newSold(t, s, c, r.dryRun, explain)
+	}
+}
+
+func cancelTicket(r *request) action {
+	var in ticketCancel
+	in.ExternalID, _ = r.fields.text("externalId", maxExternalID)
+	in.Ticket, _ = r.fields.text("ticket", anyLength)
+	if (in.ExternalID == "") == (in.Ticket == "") {
+		r.fields.invalid("ticket", "debe venir, o externalId, y no los dos")
+	}
+	return func(t *txn) (any, error) {
+		return okReply(shaped(t, newCodedTicket)(t.tickets.cancel(in)))
+	}
 }
 
 // Batches.

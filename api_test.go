@@ -63,7 +63,7 @@ func TestErrorTable(t *testing.T) {
 	rows := map[string]bool{
 		"too_precise": true, "too_large": true, // contract §1
 		"bad_request": true, "expectation_failed": true, "headers_too_large": true, // request_connections.go
-		"https_required": true, // request_tls.go
+		"https_required": true, // request_connections.go
 		"clock_unsafe":   true, // contract §11
 
 		"occurred_at_invalid": true, "external_id_conflict": true, // contract §14
@@ -87,6 +87,9 @@ func TestErrorTable(t *testing.T) {
 		"reference_conflict": true, // contract §23
 
 		"member_code_invalid": true, "cards_disabled": true, "join_code_not_found": true, "proof_required": true, "proof_invalid": true, "proof_locked": true, // contract §25
+
+		"tickets_disabled": true, "external_id_required": true, "ticket_invalid": true, "ticket_expired": true, "ticket_not_found": true, "ticket_claimed": true, // contract §26
+		"ticket_registered": true, "ticket_cancelled": true, "ticket_limit_reached": true,
 
 		"item_not_purchased": true, "price_changed": true, "external_id_undone": true, "too_many_redemptions": true, // contract §19
 	}

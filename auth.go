@@ -51,6 +51,8 @@ type apiKey struct {
 
 	NoProof bool `json:"noProof,omitempty"` // it spends points without the digits of a card: a web shop's
 
+	TicketNumber uint16 `json:"ticketNumber,omitempty"` // under which its till signs tickets (sales_signed.go); 0: none
+
 	networks []netip.Prefix // IPWhitelist, parsed
 	idText   string         // ID as text
 }
@@ -230,6 +232,15 @@ func keyByHash(tx Tx, hash [32]byte) (*apiKey, error) {
 	}
 	k, err := parseAPIKey(raw)
 	return k, atKey(at, err)
+}
+
+// keyWithID reads an organization's key; nil if it has none with the id.
+func keyWithID(tx Tx, org uint32, keyID id) (*apiKey, error) {
+	hash, ok, err := tx.Get(orgKey('k', org).id(keyID))
+	if err != nil || !ok || len(hash) != 32 {
+		return nil, err
+	}
+	return keyByHash(tx, [32]byte(hash))
 }
 
 func parseAPIKey(raw []byte) (*apiKey, error) {

@@ -64,6 +64,7 @@ func cardByToken(tx Tx, token string, now instant) (*card, error) {
 type cardsTxn struct {
 	t     *txn
 	wrong *throttle.Strikes[id, instant] // wrong digits, by customer; the engine's
+	at    string                         // what addresses begin with (engine.cardsAt)
 }
 
 // has reports whether a customer has a card that is good now.

@@ -156,7 +156,7 @@ func without(list []id, one id) (left []id) {
 func TestCardRetry(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, setup{}).served()
-	s.api.cards = "https://club.test"
+	s.api.engine.cardsAt = "https://club.test"
 	path := "/api/v1/customers/" + s.shop.customer("eva").String() + "/card"
 	first := s.post(path, "one", "")
 	if first.Code != http.StatusCreated || !strings.Contains(first.Body.String(), `"url":"https://club.test/t/`) {
@@ -726,7 +726,7 @@ func TestProofPage(t *testing.T) {
 func TestProofTill(t *testing.T) {
 	t.Parallel()
 	s := newPanelShop(t, proofSetup())
-	s.api.cards = cardsBase
+	s.api.engine.cardsAt = cardsBase
 	eva := s.shop.spender("eva")
 	at := "/panel/caja/" + eva.String()
 	reward := ask(s.shop, func(t *txn) (string, error) { return t.cfg.Rewards[0].ID.String(), nil })

@@ -121,6 +121,7 @@ type invocation struct {
 	noFactor  bool
 
 	overlap   time.Duration // of a rotated key
+	rotate    bool          // makes another secret for tickets
 	fromEvent uint64        // first event of a replay
 
 	document string            // of a sandbox; "": the sample

@@ -192,6 +192,19 @@ func runKeyRotate(ctx context.Context, c *invocation) error {
 	})
 }
 
+func ticketSecretFlags(c *invocation) {
+	orgJSONFlags(c)
+	c.set.BoolVar(&c.rotate, "rotate", false, "hace otro secreto; el anterior vale mientras se puede reclamar lo que firmó")
+}
+
+func runTicketSecret(ctx context.Context, c *invocation) error {
+	return c.withOrg(ctx, func(call adminCaller, org string) error {
+		return callAndPrint(ctx, c, call, "key/ticket", ticketSecretRequest{org, c.args[0], c.rotate}, func(w io.Writer, out *ticketSecret) {
+			fmt.Fprintf(w, "%s\n\nGuárdalo ahora en la caja: no se puede volver a mostrar. Su número es %d\n", out.Secret, *out.TicketNumber)
+		})
+	})
+}
+
 func runKeyList(ctx context.Context, c *invocation) error {
 	c.onlyReads()
 	return c.withOrg(ctx, func(call adminCaller, org string) error {
@@ -239,6 +252,9 @@ func (k *listedKey) limitsText() string {
 	}
 	if k.NoProof {
 		text += " sin tarjeta"
+	}
+	if k.TicketNumber != nil {
+		text += fmt.Sprintf(" tickets:%d", *k.TicketNumber)
 	}
 	return text
 }

@@ -97,8 +97,8 @@ func TestCompletionWhole(t *testing.T) {
 	if code, _, errs := s.run("completion csh"); code != 2 || !strings.Contains(errs, `no hay para "csh": bash, zsh, fish`) {
 		t.Errorf("exit %d, %s", code, errs)
 	}
-	if !slices.ContainsFunc(completions(commands()).Commands, func(c *completion.Command) bool { return c.Name == "key" && len(c.Flags) == 0 && len(c.Next) == 5 }) {
-		t.Error("sello key is followed by five words")
+	if !slices.ContainsFunc(completions(commands()).Commands, func(c *completion.Command) bool { return c.Name == "key" && len(c.Flags) == 0 && len(c.Next) == 6 }) {
+		t.Error("sello key is followed by six words")
 	}
 }
 

@@ -271,6 +271,9 @@
 //	sales_returns.go       returns: what they take back
 //	sales_undone.go        a purchase that is returned whole, and what its undoing gives back;
 //	                       the requests to undo that are stored
+//	sales_tickets.go       tickets: purchases without a customer, and lists of them
+//	sales_claims.go        a ticket becomes a customer's sale, once, or is cancelled
+//	sales_signed.go        tickets that a till without a network signs
 //	sales_lists.go         lists of sales, and of those of found customers
 //
 // # Rewards: rewards_*.go
@@ -410,9 +413,9 @@
 //
 //	pages_notices.go       consent, and whom to write to
 //	pages_customers.go     customers; a balance on a day, and a month's statement
-//	pages_sales.go         sales, who made them, redemptions
+//	pages_sales.go         sales, who made them, tickets
 //	pages_edits.go         forms that change the configuration, and what they would change
-//	pages_rewards.go       rewards
+//	pages_rewards.go       rewards and redemptions
 //	pages_rules.go         programs and their rules; the simulator
 //	pages_segments.go      segments, the customers in one, points for all of them
 //	pages_config.go        the organization, the whole document, the configurations that were
@@ -438,6 +441,7 @@
 //	site.go                the customers' host: its headers, its stylesheet, and the one page for
 //	                       all that opens nothing
 //	site_page.go           its pages: a card, the statement of a month, and the form to join
+//	site_ticket.go         a ticket, and the form to add it to a card; every page of the site
 //
 // # The command line: command_*.go
 //

@@ -217,6 +217,9 @@ func (ck *checker) organization(o *organization) *time.Location {
 	if d := o.Settings.Cards; d != nil {
 		ck.cards(d)
 	}
+	if d := o.Settings.Tickets; d != nil {
+		ck.tickets(d, o.Settings.ExternalIDs)
+	}
 	if err != nil {
 		return time.UTC
 	}
@@ -231,6 +234,13 @@ func (ck *checker) cards(d *cardsDoc) {
 		ck.require(isAbsolute(*d.PrivacyURL), path+".privacyUrl", "debe ser una URL http o https")
 		ck.require(len(*d.PrivacyURL) <= mostURL, path+".privacyUrl", "no puede pasar de 2000 bytes")
 	}
+}
+
+func (ck *checker) tickets(d *ticketsDoc, externalIDs string) {
+	const path = "organization.settings.tickets"
+	ck.require(externalIDs == externalIDsUnique, path, "tickets requiere externalIds Unique")
+	ck.require(d.Days >= 1 && d.Days <= mostTicketDays, path+".days", "debe estar entre 1 y %d", mostTicketDays)
+	ck.require(d.MaxPerCustomerPerDay >= 1 && d.MaxPerCustomerPerDay <= mostTicketsDay, path+".maxPerCustomerPerDay", "debe estar entre 1 y %d", mostTicketsDay)
 }
 
 // notices checks the texts that are sent by hand.

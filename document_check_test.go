@@ -508,7 +508,7 @@ var limitCases = []struct {
 	{"webhooks[0].key", "crm", "Crm", "pattern"},
 	{"webhooks[0].url", "https://" + slugOfLength(1992), "https://" + slugOfLength(1993), "maxLength"},
 	{"webhooks[0].events", []any{"*"}, []any{}, "minItems"},
-	{"webhooks[0].events", slices.Repeat([]any{"*"}, 22), slices.Repeat([]any{"*"}, 23), "maxItems"},
+	{"webhooks[0].events", slices.Repeat([]any{"*"}, 25), slices.Repeat([]any{"*"}, 26), "maxItems"},
 	{"webhooks", webhooksOf(10), webhooksOf(11), "maxItems"},
 	{"webhooks[0].events[0]", "points.*", "points.*.*", "pattern"},
 }

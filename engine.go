@@ -58,7 +58,8 @@ type engine struct {
 
 	imports imports // under way; the sweep waits for them
 
-	proofs throttle.Strikes[id, instant] // wrong digits of customers' cards (cards.go)
+	proofs  throttle.Strikes[id, instant] // wrong digits of customers' cards (cards.go)
+	cardsAt string                        // what the addresses of cards and tickets begin with; "": the server has none. It is set before the engine is used
 
 	handouts chan struct{} // has one if giveHandouts is to begin soon
 
@@ -175,7 +176,7 @@ func (e *engine) begin(t *txn, v version, tx Tx, org uint32, now instant, s seed
 	t.Tx, t.ids, t.org, t.cfg, t.began = tx, mint{now: now, seed: s}, org, cfg, now
 	t.mint = &t.ids
 	t.bindRooms(t)
-	t.cards.wrong = &e.proofs
+	t.cards.wrong, t.cards.at = &e.proofs, e.cardsAt
 	t.replays.filter, t.replays.slices, t.sizes = e.replayFilter(org), e.slices, &e.sizes
 	return nil
 }
@@ -335,6 +336,37 @@ func (t *txn) eachRow(n int, one func(i int) (keep bool, err error)) error {
 		wrote = t.wrote
 	}
 	return nil
+}
+
+// counters hold the last number given in each sequence of an organization, which is
+// also its total, and the latest moment that any of its writes carries (sweep.go).
+type counters struct {
+	Customers, Movements, Sales, Purchases, Returns, Redemptions, Replays uint64
+
+	Latest     instant // 0: unknown; never negative
+	Audit      uint64  // entries of the audit log
+	Registered instant // when the last sale came; never falls (sales_late.go)
+	Events     uint64  // told (events.go)
+	Dropped    uint64  // the first of them, which are kept no longer
+	Tickets    uint64  // that are kept (sales_tickets.go)
+
+	TicketsDropped instant // those of purchases before it may have been dropped
+}
+
+// Tags of the optional fields of counters.
+const (
+	countersTickets = 1
+	countersDropped = 2
+)
+
+func (n *counters) fields(c *coder) {
+	for _, v := range []*uint64{&n.Customers, &n.Movements, &n.Sales, &n.Purchases, &n.Returns, &n.Redemptions, &n.Replays, &n.Audit, &n.Events, &n.Dropped} {
+		c.uint(v)
+	}
+	c.instant(&n.Latest)
+	c.instant(&n.Registered)
+	optionalField(c, countersTickets, &n.Tickets, (*coder).uint)
+	optionalField(c, countersDropped, &n.TicketsDropped, (*coder).instant)
 }
 
 // count returns the organization's counters, for reading and changing.
@@ -499,10 +531,11 @@ const (
 	byImport  = "Import"
 	byCommand = "Command"
 	bySystem  = "System"
+	byClient  = "Customer" // on a page of the site
 )
 
 // creatorTypes are in the order that the file depends on.
-var creatorTypes = []string{byKey, byUser, byImport, byCommand, bySystem}
+var creatorTypes = []string{byKey, byUser, byImport, byCommand, bySystem, byClient}
 
 // maxActor is in characters.
 const maxActor = 100

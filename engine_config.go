@@ -67,6 +67,7 @@ type organization struct {
 
 		Notices *noticesDoc `json:"notices,omitempty"` // texts that are sent by hand
 		Cards   *cardsDoc   `json:"cards,omitempty"`   // nil: as an empty one
+		Tickets *ticketsDoc `json:"tickets,omitempty"` // nil: there are none
 	} `json:"settings"`
 }
 
@@ -570,6 +571,22 @@ func (c *config) cards() cardsDoc {
 	}
 	return cardsDoc{Proof: proofNone}
 }
+
+// A ticketsDoc says until when tickets are claimed, and how many (contract §26).
+type ticketsDoc struct {
+	Days int `json:"days"` // after the day of the purchase
+
+	// MaxPerCustomerPerDay bounds how many a customer claims of the purchases of one local day.
+	MaxPerCustomerPerDay int `json:"maxPerCustomerPerDay"`
+}
+
+const (
+	mostTicketDays = 90
+	mostTicketsDay = 100
+)
+
+// tickets is what the organization's document says of tickets; nil: there are none.
+func (c *config) tickets() *ticketsDoc { return c.Organization.Settings.Tickets }
 
 // The texts that a shop sends to its customers by hand, from the panel's Avisos (contract §23). In
 // a text {nombre} and the like stand for what is known of the customer.

@@ -7,7 +7,7 @@ import (
 
 // Erasing a customer takes away all that is personal, in one transaction (contract §12):
 // contact, names, date of birth, attributes and externalId, the comments of its movements,
-// sales and redemptions, the labels of its sales, and all entries in indexes. Amounts, points and
+// sales, claimed tickets and redemptions, the labels of its sales, and all entries in indexes. Amounts, points and
 // the ledger stay, and so do the names of staff.
 //
 // What must not change is not changed: a movement loses its comment and keeps the comment's
@@ -67,6 +67,9 @@ func (ms *mergesTxn) eraseOne(c *customer) (*customer, error) {
 		if err == nil && (s.Comment != "" || len(s.Labels) > 0) {
 			s.Comment, s.Labels = "", nil
 			err = ms.t.sales.save(s)
+		}
+		if err == nil {
+			err = ms.t.tickets.forget(s)
 		}
 		if err != nil {
 			return nil, err

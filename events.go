@@ -48,6 +48,9 @@ const (
 	eventTierExpiring
 	eventCardIssued
 	eventCardRevoked
+	eventTicketCreated
+	eventTicketClaimed
+	eventTicketCancelled
 	manyEventKinds
 )
 
@@ -79,6 +82,9 @@ var eventKinds = [manyEventKinds]struct {
 	eventTierExpiring:         {"tier.expiring", 3},         // numbers of the customer and the program, moment of the fall; two texts: from, to
 	eventCardIssued:           {"customer.card_issued", 2},  // number of the customer, sequence of the entry in the audit log
 	eventCardRevoked:          {"customer.card_revoked", 2}, // the same
+	eventTicketCreated:        {"ticket.created", 2},        // the ticket's id, in two halves
+	eventTicketClaimed:        {"ticket.claimed", 2},        // the same
+	eventTicketCancelled:      {"ticket.cancelled", 2},      // the same
 }
 
 var eventTypes = func() (list []string) {
@@ -156,6 +162,14 @@ func (f *feedTxn) emitTier(kind eventKind, from, to string, refs ...uint64) erro
 	f.pending.text = c.b
 	return nil
 }
+
+// emitOf is emit of what has no number: the event names it by its id, in two halves.
+func (f *feedTxn) emitOf(kind eventKind, u id) error {
+	return f.emit(kind, uintIn(u[:8]), uintIn(u[8:]))
+}
+
+// of is the id of what an event of emitOf is about.
+func (e *event) of() id { return id(key(nil).u64(e.Refs[0]).u64(e.Refs[1])) }
 
 // save writes the events that the transaction holds.
 func (f *feedTxn) save() error {

@@ -46,7 +46,7 @@ func (s *shop) told(tx Tx, org uint32) (faults []string, err error) {
 			slices.Contains([]eventKind{eventPointsDeducted, eventPointsExpired, eventPointsReversed, eventCustomerCreated}, e.Kind) {
 			count[about{e.Kind, e.Refs[0]}]++
 		}
-		if e.isOfHold() {
+		if e.Kind == eventPointsHeld || e.Kind == eventPointsReleased {
 			count[about{e.Kind, e.Refs[1]}]++
 		}
 	}

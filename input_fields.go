@@ -12,6 +12,16 @@ import (
 // Handlers read the fields of a body and the parameters of a query by the readers of
 // this file.
 
+// Maximum lengths of texts, in characters, and of lists (contract §1).
+const (
+	maxName       = 100
+	maxComment    = 500
+	maxSearch     = 100
+	maxSKU        = 100
+	maxExternalID = 255
+	maxItems      = 500 // of one sale
+)
+
 // anyLength is the max of a text whose length is checked elsewhere.
 const anyLength = math.MaxInt
 

@@ -815,7 +815,7 @@ func TestStrictRandom(t *testing.T) {
 		statuses[strict.response.StatusCode]++
 	}
 	t.Log(statuses)
-	if statuses[200] == 0 || statuses[201] == 0 || statuses[400] == 0 || statuses[404] == 0 || statuses[201] < n/20 {
+	if statuses[200] == 0 || statuses[201] == 0 || statuses[400] == 0 || statuses[404] == 0 || statuses[201] < n/30 {
 		t.Error("too few of some kind")
 	}
 }

@@ -55,11 +55,7 @@ func (ks *keysTxn) nameOf(keyID id) (string, error) {
 	if name, known := t.keyNames[keyID]; known {
 		return name, nil
 	}
-	hash, ok, err := t.Get(orgKey('k', t.org).id(keyID))
-	if err != nil || !ok || len(hash) != 32 {
-		return "", err
-	}
-	k, err := keyByHash(t.Tx, [32]byte(hash))
+	k, err := keyWithID(t.Tx, t.org, keyID)
 	if err != nil || k == nil {
 		return "", err
 	}
@@ -256,7 +252,7 @@ func (ks *keysTxn) change(in keyChange) (*apiKey, error) {
 }
 
 // rotate makes a key like an old one. The old one expires after overlap, or when it would
-// have if that is earlier. The two share a purse.
+// have if that is earlier. The two share a purse; the new one signs tickets in the old one's place.
 func (ks *keysTxn) rotate(given string, overlap time.Duration) (k *apiKey, text string, old *apiKey, err error) {
 	old, hash, err := ks.live(given, "rota")
 	if err == nil {
@@ -279,6 +275,10 @@ func (ks *keysTxn) rotate(given string, overlap time.Duration) (k *apiKey, text 
 	before := *old
 	if end := ks.t.now.add(overlap); old.ExpiresAt == 0 || end < old.ExpiresAt {
 		old.ExpiresAt = end
+	}
+	old.TicketNumber = 0
+	if err := ks.t.tickets.handOn(&next); err != nil {
+		return nil, "", nil, err
 	}
 	if err := ks.save(hash, old); err != nil {
 		return nil, "", nil, err
@@ -305,6 +305,34 @@ func (ks *keysTxn) revoke(given string) (*apiKey, error) {
 	return k, ks.t.audit.note(auditKeyRevoked, k.ID.String(), keyChanges(&before, k))
 }
 
+// ticketSecret gives a key a number and a secret to sign tickets with, or, with again, another secret; the
+// one before is good for as long as tickets are claimed. The secret cannot be shown again.
+func (ks *keysTxn) ticketSecret(given string, again bool) (k *apiKey, secret string, err error) {
+	k, hash, err := ks.live(given, "usa para firmar tickets")
+	if err == nil && ks.t.cfg.tickets() == nil {
+		err = operatorErrorf("", "%s: falta settings.tickets en su configuración", codeTicketsDisabled.message)
+	}
+	if err == nil && (k.TicketNumber != 0) != again {
+		err = operatorErrorf("", "la API key %s ya tiene un secreto, que no se puede volver a mostrar: con -rotate se hace otro", k.ID)
+		if again {
+			err = operatorErrorf("rotate", "la API key %s todavía no tiene un secreto: pídelo sin -rotate", k.ID)
+		}
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	before := *k
+	secrets, secret, err := ks.t.tickets.newSecret(k)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := ks.save(hash, k); err != nil {
+		return nil, "", err
+	}
+	made := append(keyChanges(&before, k), change{"ticketSecrets", nil, secrets})
+	return k, secret, ks.t.audit.note(auditKeyChanged, k.ID.String(), made)
+}
+
 // keyChanges lists what differs between two states of a key, without what is secret.
 func keyChanges(before, after *apiKey) (changes []change) {
 	was := before.settings()
@@ -329,6 +357,7 @@ func (k *apiKey) settings() []change {
 		{"maxPointsPerOperation", nil, stated(k.MaxPointsPerOperation)},
 		{"maxPointsPerDay", nil, stated(k.MaxPointsPerDay)},
 		{"noProof", nil, stated(k.NoProof)},
+		{"ticketNumber", nil, stated(k.TicketNumber)},
 		{"revokedAt", nil, stated(k.RevokedAt)},
 	}
 }

@@ -304,7 +304,7 @@ func (w *world) administer(verb, rest string) bool {
 	case "store":
 		w.store.fault = rest
 	case "cards":
-		w.api.cards = rest
+		w.api.engine.cardsAt = rest
 	default:
 		return w.manageKeys(verb, rest, args)
 	}

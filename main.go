@@ -53,6 +53,7 @@ func commands() []command {
 		{"key list", "", "lista las API keys de una organización", runKeyList, orgJSONFlags},
 		{"key change", "ID", "cambia lo que se indica de una API key; none lo quita", runKeyChange, keyChangeFlags},
 		{"key rotate", "ID", "crea una API key igual a otra; la otra expira después", runKeyRotate, keyRotateFlags},
+		{"key ticket-secret", "ID", "muestra una única vez con qué firma tickets una caja sin red", runTicketSecret, ticketSecretFlags},
 		{"key revoke", "ID", "revoca una API key", runKeyRevoke, orgJSONFlags},
 		{"audit", "", "muestra quién cambió qué: configuración, claves, clientes, canjes", runAudit, auditFlags},
 		{"webhook list", "", "lista los webhooks de una organización y cómo va cada uno", runWebhookList, orgJSONFlags},

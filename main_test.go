@@ -219,7 +219,7 @@ func TestCommandLine(t *testing.T) {
 		{"serve -h", 0, "-trusted-proxies lista", "", "each command has its own"},
 		{"help verify", 0, "Uso: sello verify", "", "and this is the other way to ask"},
 		{"--version", 0, "esquema 14", "", "as other programs have it"},
-		{"key", 2, "", "sello key create, sello key list, sello key change, sello key rotate, sello key revoke", "the first of two words"},
+		{"key", 2, "", "sello key create, sello key list, sello key change, sello key rotate, sello key ticket-secret, sello key revoke", "the first of two words"},
 		{"key -h", 0, "key revoke ID", "", "what there is of it"},
 		{"import --help", 0, "import sales ARCHIVO.csv", "", ""},
 		{"help key", 0, "key list", "", ""},

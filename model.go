@@ -109,6 +109,11 @@ const (
 	tableJoins
 	tableJoinCodes
 	tableJoinTurns
+	tableTickets
+	tableTicketsByExternalID
+	tableTicketTimes
+	tableTicketCodes
+	tableTicketSigners
 	manyTables
 )
 
@@ -216,7 +221,7 @@ var tables = [manyTables]struct {
 	tableRuleLives:             {"c org cust 10 prog rule", "rule in a customer's life", "usos de reglas en total", 0},                      // how often the customer used it in all (sales_rules.go)
 	tableRuleBudgets:           {"C org prog rule", "budget of a rule", "presupuestos de reglas", scanned | byEntry},                        // what it gave (sales_rules.go)
 	tableConfigVersions:        {"f org version", "version of the configuration", "versiones de la configuración", primary | byCount},       // each that was applied, compressed (engine.go)
-	tableReferences:            {"X org hash(16) seq", "movement by reference", "movimientos por referencia", scanned | byContent},          // empty (points_references.go)
+	tableReferences:            {"X org hash(16) seq", "movement by reference", "movimientos por referencia", scanned | byContent},          // empty (points_movements.go)
 	tableHandouts:              {"Q org", "points for a segment", "puntos para un segmento", primary},                                       // the last, and how far it has come (handouts.go)
 	tableUndoRequests:          {"G org 'u' id", "request to undo", "peticiones de deshacer", primary},                                      // a sale or a redemption, by its id (sales_undone.go)
 	tableCards:                 {"Y 'c' hash(32)", "card", "tarjetas", primary},                                                             // by the SHA-256 of its token (cards.go)
@@ -224,6 +229,11 @@ var tables = [manyTables]struct {
 	tableJoins:                 {"Y 'p' hash(32)", "pre-enrolment", "altas por terminar", primary},                                          // by the SHA-256 of its token (cards_joining.go)
 	tableJoinCodes:             {"Y 'j' org code", "pre-enrolment by code", "códigos de alta", shared | byContent},                          // its hash
 	tableJoinTurns:             {"Y 'q' org seq", "pre-enrolments in order", "altas por terminar, en orden", shared | byContent},            // its hash
+	tableTickets:               {"G org 'k' id", "ticket", "tickets", primary | byCount},                                                    // a purchase without a customer (sales_tickets.go)
+	tableTicketsByExternalID:   {"G org 'e' hash(16)", "ticket by externalId", "tickets por externalId", scanned | byContent},               // its id
+	tableTicketTimes:           {"G org 'o' time id", "ticket by time", "tickets por fecha", scanned | byContent},                           // nothing
+	tableTicketCodes:           {"Y 't' code", "ticket by code", "códigos de tickets", shared | byContent},                                  // its organization and id
+	tableTicketSigners:         {"Y 'n' signer", "key that signs tickets", "claves que firman tickets", primary | shared | byCount},         // by its number (sales_signed.go)
 }
 
 // keyWidths gives the width of each part of a key in bytes; 0 means text. Text ends
@@ -232,7 +242,7 @@ var keyWidths = map[string]int{
 	"date": 1, "field": 1, "kind": 1, "level": 1, "month": 1, "part": 1, "span": 1, "state": 1, "status": 1,
 	"block": 4, "day": 4, "group": 4, "org": 4, "prog": 4,
 	"due": 8, "end": 8, "expiry": 8, "from": 8, "n": 8, "number": 8, "seq": 8, "slice": 8, "slot": 8, "time": 8, "version": 8, // times are milliseconds
-	"cust": 16, "hash(16)": 16, "id": 16, "keyID": 16, "name": 16, "purse": 16, "reward": 16, "user": 16, "hold": 16, "invitation": 16, "hash(32)": 32,
+	"signer": 2, "cust": 16, "hash(16)": 16, "id": 16, "keyID": 16, "name": 16, "purse": 16, "reward": 16, "user": 16, "hold": 16, "invitation": 16, "hash(32)": 32,
 	"code": 0, "email": 0, "key": 0, "gram": 0, "hook": 0, "rule": 0, "slug": 0, "tier": 0, "value": 0,
 }
 
@@ -539,26 +549,6 @@ const (
 	partRuleLife
 	partCard
 )
-
-// counters hold the last number given in each sequence of an organization, which is
-// also its total, and the latest moment that any of its writes carries (sweep.go).
-type counters struct {
-	Customers, Movements, Sales, Purchases, Returns, Redemptions, Replays uint64
-
-	Latest     instant // 0: unknown; never negative
-	Audit      uint64  // entries of the audit log
-	Registered instant // when the last sale came; never falls (sales_late.go)
-	Events     uint64  // told (events.go)
-	Dropped    uint64  // the first of them, which are kept no longer
-}
-
-func (n *counters) fields(c *coder) {
-	for _, v := range []*uint64{&n.Customers, &n.Movements, &n.Sales, &n.Purchases, &n.Returns, &n.Redemptions, &n.Replays, &n.Audit, &n.Events, &n.Dropped} {
-		c.uint(v)
-	}
-	c.instant(&n.Latest)
-	c.instant(&n.Registered)
-}
 
 // organizationCount returns how many organizations there are; they have the numbers from 1 on.
 func organizationCount(tx Tx) (uint64, error) {

@@ -168,7 +168,7 @@ func TestPartition(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	var keys []key
-	shared := map[table]bool{tableMembershipsOf: true, tableIdentities: true, tableJoinCodes: true, tableJoinTurns: true}
+	shared := map[table]bool{tableMembershipsOf: true, tableIdentities: true, tableJoinCodes: true, tableJoinTurns: true, tableTicketCodes: true, tableTicketSigners: true}
 	for of := range manyTables {
 		for range 40 {
 			org := uint32(1 + r.IntN(300))

@@ -220,7 +220,7 @@ func allRecords() []fielded {
 		new(creator), new(customer), new(dayBasis), new(device), new(effect), new(event), new(eventRecord), new(expiring), new(gift), new(givenVoucher), new(handout), new(historicPoints), new(hold),
 		new(identity), new(idleness), new(invitation), new(item), new(label), new(line), new(link), new(lot), new(membership), new(movement), new(openHold), new(otherShare),
 		new(passwordHash), new(pendingRef), new(preEnrolment), new(purse), new(redemption), new(replay), new(replaySlice), new(replaySlices), new(ruleBudget), new(ruleCount), new(ruleLife), new(ruleShare), new(ruleUse),
-		new(sale), new(salePayment), new(saleShare), new(savedUsage), new(secondFactor), new(session), new(shareReasons), new(tally), new(typeCount), new(undoRequest), new(unmetRule), new(use), new(user),
+		new(sale), new(salePayment), new(saleShare), new(savedUsage), new(secondFactor), new(session), new(shareReasons), new(tally), new(ticket), new(ticketSigner), new(typeCount), new(undoRequest), new(unmetRule), new(use), new(user),
 		new(webhookSecret), new(webhookState), new(writtenNotice),
 	}
 }
@@ -354,6 +354,8 @@ func fillWords(v any) {
 		v.Status = statusErased
 	case *hold:
 		v.State = holdExpired
+	case *ticket:
+		v.State = ticketRegistered
 	case *writtenNotice:
 		v.Kind = noticeAlmost
 	}
@@ -396,4 +398,5 @@ func (s *shop) sample(customers, days int) {
 			return h, err
 		})
 	}
+	s.useTickets(paid.Customer)
 }

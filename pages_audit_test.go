@@ -284,6 +284,18 @@ func TestAuditValues(t *testing.T) {
 	}
 }
 
+// TestCreatorWords: there are words for each kind of who made a record.
+func TestCreatorWords(t *testing.T) {
+	t.Parallel()
+	for _, lang := range []string{"es", "en"} {
+		for _, kind := range creatorTypes {
+			if !speaking(lang).Has("by." + kind) {
+				t.Errorf("%s has no text of %s", lang, kind)
+			}
+		}
+	}
+}
+
 // TestAuditWords: the page has words for each field of a document and each that the domain
 // tells the audit log of, and for each word that a field of a document may have.
 func TestAuditWords(t *testing.T) {

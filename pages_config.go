@@ -195,7 +195,8 @@ func configArea() panelArea {
 		partMember("profile", wordMember("country"), wordMember("industry"), wordMember("logoUrl"), wordMember("primaryColor")),
 		partMember("settings", wordMember("timezone"), wordMember("currency"), wordMember("language"), figureMember("maxLateDays"), wordMember("externalIds"), figureMember("amountDecimals"),
 			partMember("notices", wordMember("expiring"), wordMember("birthday"), wordMember("almost")),
-			partMember("cards", formMember{name: "join", kind: madeMember, make: blankOr(boolLiteral)}, wordMember("proof"), figureMember("proofFrom"), wordMember("privacyUrl"))),
+			partMember("cards", formMember{name: "join", kind: madeMember, make: blankOr(boolLiteral)}, wordMember("proof"), figureMember("proofFrom"), wordMember("privacyUrl")),
+			partMember("tickets", figureMember("days"), figureMember("maxPerCustomerPerDay"))),
 		{name: "cashierReturns", kind: checkMember},
 	}
 	return panelArea{[]panelPage{
@@ -262,7 +263,7 @@ func configPage(v *panelRequest) (any, fillFunc) {
 		if n := t.cfg.Organization.Settings.Notices; n != nil {
 			view.Notices = n
 		}
-		view.Cards, view.Served = t.cfg.cards(), v.api.cards != "" || t.cfg.Organization.Settings.Cards != nil
+		view.Cards, view.Served = t.cfg.cards(), v.api.engine.cardsAt != "" || t.cfg.Organization.Settings.Cards != nil
 		view.Pays = view.Organization.Settings.AmountDecimals != nil || slices.ContainsFunc(t.cfg.Programs, func(p *program) bool { return p.Payment != nil })
 		if view.Locked, err = hasCustomers(t, t.org); err == nil {
 			view.Stamp, err = stampOf(t.cfg)

@@ -275,7 +275,7 @@ func (view *customerView) showHolds(t *txn) error {
 }
 
 func customerPage(v *panelRequest) (any, fillFunc) {
-	view := &customerView{Cards: v.api.cards != "", Way: newWayBack(v), Day: v.param("asOf"), Listed: v.param("loyaltyProgramId")}
+	view := &customerView{Cards: v.api.engine.cardsAt != "", Way: newWayBack(v), Day: v.param("asOf"), Listed: v.param("loyaltyProgramId")}
 	head, own := view.head(v), pair{"customerId", v.r.PathValue("customerId")}
 	movements := v.ask(listMovements, v.params("page", "loyaltyProgramId")...)
 	sales := v.ask(listTransactions, own, pair{"limit", "5"})

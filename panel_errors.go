@@ -312,6 +312,8 @@ var sentenceTexts = map[string]string{
 	"debe ser un mes: un entero de 1 a 12":                                                            "must be a month: a whole number from 1 to 12",
 	"solo vale con after":                                                                             "is only for requests with after",
 	"solo lo dice quien puede deshacer canjes":                                                        "only who may undo redemptions can say that",
+	"tickets requiere externalIds Unique":                                                             "tickets need externalIds Unique",
+	"debe venir, o externalId, y no los dos":                                                          "must be given, or externalId, but not both",
 	"no vale con joinCode":                                                                            "is not valid with joinCode",
 	"solo vale con joinCode":                                                                          "is for requests with joinCode",
 	"no vale con after":                                                                               "is not for requests with after",

@@ -63,7 +63,7 @@ type account struct {
 	Days      []dayBasis
 	DaysApart bool
 
-	// What came from another system, each given once (points_references.go).
+	// What came from another system, each given once (points_movements.go).
 	Opening  decimal
 	Historic []historicPoints
 	// In another program than the customer's own: purchases that count in it, less their

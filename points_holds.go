@@ -450,14 +450,7 @@ func (pt *pointsTxn) moveHolds(from, to *account) error {
 	return nil
 }
 
-func (e *event) isOfHold() bool { return e.Kind == eventPointsHeld || e.Kind == eventPointsReleased }
-
-// hold is the id of the hold that an event is about.
-func (e *event) hold() id { return id(key(nil).u64(e.Refs[0]).u64(e.Refs[1])) }
-
-func (pt *pointsTxn) emitHold(kind eventKind, h *hold) error {
-	return pt.t.feed.emit(kind, uintIn(h.ID[:8]), uintIn(h.ID[8:]))
-}
+func (pt *pointsTxn) emitHold(kind eventKind, h *hold) error { return pt.t.feed.emitOf(kind, h.ID) }
 
 // holdIDs lists the holds that were made for a customer, oldest first.
 func (pt *pointsTxn) holdIDs(cust id) (list []id, err error) {

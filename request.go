@@ -71,7 +71,7 @@ func (a *api) dispatch(x *exchange, r *http.Request) {
 // newExchange begins the response to a request.
 func (a *api) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	started, clock := a.engine.clock.Read()
-	x := &exchange{ResponseWriter: w, api: a, number: -1, started: started.Wall, request: request{Request: r, now: instantOf(clock.Moment(started)), cards: a.cards}}
+	x := &exchange{ResponseWriter: w, api: a, number: -1, started: started.Wall, request: request{Request: r, now: instantOf(clock.Moment(started))}}
 	x.request.query.fault = &x.noQuery
 	x.requestID[0], x.idGiven = a.requestID(r)
 	h := w.Header()

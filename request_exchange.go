@@ -59,7 +59,6 @@ type api struct {
 		answers(*http.Request) bool
 		serve(*exchange, *http.Request)
 	}
-	cards    string                           // what addresses of cards begin with, as https://club.example.mx; "": none are served
 	requests *ring.Log[uint32, loggedRequest] // by the number of the organization, for the panel; nil without
 
 	requestIDs atomic.Uint64 // made so far
@@ -93,7 +92,6 @@ type request struct {
 	rehearses bool       // of a POST: its route has a dry run
 	large     bool       // of a GET: the answer may be large, or take much reading
 	strict    bool       // Prefer: handling=strict
-	cards     string     // what addresses of cards begin with (api.cards)
 	apart     bool       // of a POST: its action has transactions of its own
 	wait      uint8      // of a GET /events: for how many seconds it may wait for one
 }

@@ -27,6 +27,7 @@ type rooms struct {
 	rewards   rewardsTxn
 	giver     voucherGiver // the rewards
 	cards     cardsTxn
+	tickets   ticketsTxn
 	webhooks  webhooksTxn
 }
 
@@ -34,7 +35,7 @@ type rooms struct {
 func (r *rooms) bindRooms(t *txn) {
 	r.stats.t, r.saleLog.t, r.feed.t, r.replays.t, r.seals.t, r.merges.t, r.recount.t = t, t, t, t, t, t, t
 	r.audit.t, r.search.t, r.people.t, r.keys.t, r.customers.t, r.points.t = t, t, t, t, t, t
-	r.rules.t, r.sales.t, r.saleLists.t, r.rewards.t, r.cards.t, r.webhooks.t = t, t, t, t, t, t
+	r.rules.t, r.sales.t, r.saleLists.t, r.rewards.t, r.cards.t, r.tickets.t, r.webhooks.t = t, t, t, t, t, t, t
 	r.giver = &r.rewards
 }
 

@@ -16,7 +16,7 @@ type sale struct {
 	ID         id
 	Customer   id
 	Type       string // Purchase or Return
-	Source     string // Api, Dashboard or Import
+	Source     string // Api, Dashboard, Import or Claim
 	Total      decimal
 	Comment    string
 	ExternalID string
@@ -75,6 +75,7 @@ const (
 	sourceAPI    = "Api"
 	sourcePanel  = "Dashboard"
 	sourceImport = "Import"
+	sourceClaim  = "Claim" // of a ticket
 
 	// Sales of one type in keys.
 	kindPurchase = 'p'
@@ -84,7 +85,7 @@ const (
 // What a sale's record says in a byte. The file depends on the order.
 var (
 	saleTypes   = []string{typePurchase, typeReturn}
-	saleSources = []string{sourceAPI, sourcePanel, sourceImport}
+	saleSources = []string{sourceAPI, sourcePanel, sourceImport, sourceClaim}
 )
 
 func (s *sale) fields(c *coder) {
@@ -369,6 +370,9 @@ func (sa *salesTxn) append(c *customer, in []affectedAccount, s *sale) error {
 		if err := sa.t.Put(sa.externalKey(s.ExternalID).u64(s.Seq), nil); err != nil {
 			return err
 		}
+		if err := sa.t.tickets.takenBy(s); err != nil {
+			return err
+		}
 	}
 	if err := sa.t.Put(orgKey('h', sa.t.org).instant(s.CreatedAt).u64(s.Seq), key{kind}.u32(uint32(c.Number))); err != nil {
 		return err
@@ -462,6 +466,9 @@ func (s *tally) countSale(x *sale) {
 	if x.Type == typePurchase {
 		s.Purchases++
 		s.SalesAmount += x.Total
+		if x.Source == sourceClaim {
+			s.Claimed++
+		}
 	} else {
 		s.Returns++
 		s.ReturnsAmount += x.Total

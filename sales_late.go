@@ -108,6 +108,17 @@ func (sa *salesTxn) checkUndone(in newSale) error {
 
 // purchasesCalled yields the purchases with an externalId, newest first.
 func (sa *salesTxn) purchasesCalled(externalID string) iter.Seq2[*sale, error] {
+	return func(yield func(*sale, error) bool) {
+		for s, err := range sa.called(externalID) {
+			if (err != nil || s.Type == typePurchase) && !yield(s, err) {
+				return
+			}
+		}
+	}
+}
+
+// called yields the sales with an externalId, newest first, of which the newest mostNamesakes are looked at.
+func (sa *salesTxn) called(externalID string) iter.Seq2[*sale, error] {
 	prefix, looked := sa.externalKey(externalID), 0
 	return func(yield func(*sale, error) bool) {
 		for e, err := range scan(sa.t.Tx, prefix, true) {
@@ -122,7 +133,7 @@ func (sa *salesTxn) purchasesCalled(externalID string) iter.Seq2[*sale, error] {
 				yield(nil, err)
 				return
 			}
-			if s.Type == typePurchase && s.ExternalID == externalID && !yield(s, nil) {
+			if s.ExternalID == externalID && !yield(s, nil) {
 				return
 			}
 		}

@@ -91,7 +91,20 @@ type ruleUses struct {
 const droppedAtOnce = 32 // old counts that one sale drops
 
 // keptUseDays is for how many days before a sale its uses are kept.
-func (c *config) keptUseDays() day { return day(c.maxLateDays()) + 2 }
+func (u *ruleUses) keptUseDays() (day, error) {
+	n, err := u.t.count()
+	if err != nil {
+		return 0, err
+	}
+	days := u.t.cfg.maxLateDays()
+	if d := u.t.cfg.tickets(); d != nil {
+		days = max(days, d.Days) // a claim is as late as its ticket
+	}
+	if n.Tickets > 0 { // whose days may have been others
+		days = max(days, mostTicketDays)
+	}
+	return day(days) + 2, nil
+}
 
 func (u *ruleUses) day(r *rule) day { return r.dayOf(u.at.time().In(u.t.cfg.zone)) }
 
@@ -177,8 +190,12 @@ func (u *ruleUses) add(r *rule) error {
 
 // drop deletes counts that are old on a day of use, at most droppedAtOnce at a time.
 func (u *ruleUses) drop(on day) error {
+	kept, err := u.keptUseDays()
+	if err != nil {
+		return err
+	}
 	days := u.t.points.partKey(u.a, partRuleUse)
-	return deleteRange(u.t, days, slices.Clone(days).day(on-u.t.cfg.keptUseDays()), droppedAtOnce)
+	return deleteRange(u.t, days, slices.Clone(days).day(on-kept), droppedAtOnce)
 }
 
 // count counts a purchase in lives and budgets, and notes in its share for what it counts.

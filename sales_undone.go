@@ -200,7 +200,7 @@ func (sa *salesTxn) mayReplay(r *replay, again bool) (bool, error) {
 }
 
 // A member of the team who may not undo a sale or a redemption asks somebody in charge to
-// (rewards_undo.go). A request is kept until its subject is undone, or somebody declines it. After
+// (rewards_sales.go). A request is kept until its subject is undone, or somebody declines it. After
 // undoRequestTime nobody sees it any more, and the next request in the organization removes it:
 //
 //	G org 'u' subject → undoRequest

@@ -24,7 +24,7 @@ import (
 //	    versions of the configuration
 //	13  accounts whose points lapse without activity: every debit of category Redemption is one, and
 //	    when a period ended
-//	14  secrets of codes
+//	14  secrets of codes; cards, forms to join, tickets
 //
 // A change of a key, a record or a size comes with the next version:
 //

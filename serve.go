@@ -173,7 +173,7 @@ func (c *invocation) serve(ctx context.Context, check func(context.Context, *ser
 
 // missCards logs where nobody can spend points, as that needs cards and there are none.
 func (s *service) missCards(ctx context.Context) {
-	if s.api.cards != "" {
+	if s.api.engine.cardsAt != "" {
 		return
 	}
 	need, err := (&admin{engine: s.api.engine}).needCards(ctx, struct{}{})

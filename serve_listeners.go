@@ -116,8 +116,8 @@ func (s *service) startRedirect(addr string) error {
 		to = s.panel.address.origin()
 	}
 	redirects := s.api.redirects(tcp.Port, to)
-	if s.site != nil && s.site.host != "" && strings.HasPrefix(s.api.cards, "https://") {
-		redirects = s.site.byName(s.api.redirects(tcp.Port, s.api.cards), redirects)
+	if s.site != nil && s.site.host != "" && strings.HasPrefix(s.api.engine.cardsAt, "https://") {
+		redirects = s.site.byName(s.api.redirects(tcp.Port, s.api.engine.cardsAt), redirects)
 	}
 	s.redirect = newServer(redirects, s.log)
 	within := newGate(l.(*net.TCPListener), redirectConns, redirectConnsPerSource, loopback[:], nil, s.log)
@@ -164,12 +164,12 @@ func (s *service) openCards(c *invocation) {
 	site := newSite(s.api)
 	switch {
 	case c.cardsAt.url != nil:
-		s.api.cards, site.host = c.cardsAt.origin(), hostName(c.cardsAt.url.Host)
+		s.api.engine.cardsAt, site.host = c.cardsAt.origin(), hostName(c.cardsAt.url.Host)
 		if c.cardsAt.isPlain() {
-			s.log.Warn("cards without TLS", "cards", s.api.cards, "cause", "whoever is in the same network can read the addresses of cards", "help", "start with -cards https://…")
+			s.log.Warn("cards without TLS", "cards", s.api.engine.cardsAt, "cause", "whoever is in the same network can read the addresses of cards", "help", "start with -cards https://…")
 		}
 	case c.cardsBeside:
-		s.api.cards, site.beside = c.besideAddress(s.listener.Addr().(*net.TCPAddr)), true
+		s.api.engine.cardsAt, site.beside = c.besideAddress(s.listener.Addr().(*net.TCPAddr)), true
 	default:
 		return
 	}
@@ -205,7 +205,7 @@ func (s *service) startCards(c *invocation) error {
 	s.cards = newServer(s.site, s.log)
 	within := newGate(l.(*net.TCPListener), max(1, min(cardsConns, host.MaxFiles()/4)), c.maxConnsPerSource, slices.Concat(s.api.trusted, loopback[:]), nil, s.log)
 	go func() { s.ended <- s.cards.Serve(s.api.connections(s.secured(within))) }()
-	s.log.Info("cards", "addr", l.Addr().String(), "cards", s.api.cards)
+	s.log.Info("cards", "addr", l.Addr().String(), "cards", s.api.engine.cardsAt)
 	return nil
 }
 

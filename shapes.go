@@ -566,13 +566,20 @@ type periodShape struct {
 	AmountPaid        decimal     `json:"amountPaid"`
 	RedemptionRate    *decimal    `json:"redemptionRate"`
 	CustomersByTier   []tierCount `json:"customersByTier"` // as of now; null in periods
+
+	// Tickets by the day of their purchase, where the organization has any.
+	TicketsOpen    *uint64 `json:"ticketsOpen,omitempty"` // now, of the whole organization
+	TicketsClaimed *uint64 `json:"ticketsClaimed,omitempty"`
 }
 
-func newPeriodShape(p *period) periodShape {
+func newPeriodShape(t *txn, p *period) periodShape {
 	s := periodShape{
 		p.from.String(), p.to.String(), p.customers, p.tally.NewCustomers, p.active, p.tally.Purchases, p.tally.Returns,
 		p.tally.SalesAmount, p.tally.ReturnsAmount, p.tally.PointsIssued, p.tally.PointsRedeemed, p.tally.PointsExpired,
-		p.tally.PointsReversed, p.outstanding, p.tally.PointsPaid, p.tally.AmountPaid, nil, nil,
+		p.tally.PointsReversed, p.outstanding, p.tally.PointsPaid, p.tally.AmountPaid, nil, nil, nil, nil,
+	}
+	if t.cfg.tickets() != nil {
+		s.TicketsOpen, s.TicketsClaimed = &p.tickets, &p.tally.Claimed
 	}
 	if issued := p.tally.PointsIssued; issued > 0 {
 		rate, ok := roundRat(new(big.Rat).Quo(p.tally.PointsRedeemed.rat(), issued.rat()), decimalPlaces, roundHalfUp)

@@ -194,7 +194,9 @@ func firstKey(t *txn, e *event) key {
 	case eventRedemptionCreated, eventRedemptionUsed, eventRedemptionCancelled, eventRedemptionExpired:
 		return t.rewards.redemptionKey(e.Refs[0])
 	case eventPointsHeld, eventPointsReleased:
-		return t.points.holdKey(e.hold())
+		return t.points.holdKey(e.of())
+	case eventTicketCreated, eventTicketClaimed, eventTicketCancelled:
+		return t.tickets.key(e.of())
 	case eventConfigurationApplied:
 		return nil
 	}
@@ -231,7 +233,9 @@ func newEventData(t *txn, e *event) (any, error) {
 	case eventPointsAdded, eventPointsDeducted, eventPointsExpired, eventPointsReversed:
 		return shaped(t, newMovementShape)(t.points.movement(e.Refs[0]))
 	case eventPointsHeld, eventPointsReleased:
-		return shaped(t, newHoldShape)(t.points.holdAt(e.hold()))
+		return shaped(t, newHoldShape)(t.points.holdAt(e.of()))
+	case eventTicketCreated, eventTicketClaimed, eventTicketCancelled:
+		return shaped(t, newTicketShape)(t.tickets.get(e.of()))
 	case eventPointsAvailable:
 		return newAvailableEvent(t, e)
 	case eventPointsExpiring:

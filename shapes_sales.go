@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"sello/internal/membercode"
 )
 
 // Sales as clients get them, with what each gave in every program, and the explanation of what a
@@ -42,6 +44,43 @@ type saleShape struct {
 	Labels saleLabels `json:"labels,omitempty"`
 
 	Explanation *explanation `json:"explanation,omitempty"` // where it is asked for
+}
+
+// A ticketShape is a ticket as it is now.
+type ticketShape struct {
+	ID            id         `json:"id"`
+	Code          *string    `json:"code"` // null: it was signed, or is only read
+	URL           *string    `json:"url"`  // null also where the server has no cards
+	Status        string     `json:"status"`
+	ExternalID    string     `json:"externalId"`
+	TotalAmount   decimal    `json:"totalAmount"`
+	OccurredAt    instant    `json:"occurredAt"`
+	ExpiresAt     instant    `json:"expiresAt"`
+	TransactionID *id        `json:"transactionId"`
+	CreatedAt     instant    `json:"createdAt"`
+	CreatedBy     *createdBy `json:"createdBy"`
+}
+
+// newTicketShape shows a ticket without its code.
+func newTicketShape(t *txn, x *ticket) (ticketShape, error) {
+	by, err := newCreatedBy(t, x.By)
+	shape := ticketShape{
+		ID: x.ID, Status: x.status(t.now), ExternalID: x.ExternalID, TotalAmount: x.Total, OccurredAt: x.OccurredAt, ExpiresAt: x.Expires,
+		TransactionID: idOrNull(x.Sale), CreatedAt: x.CreatedAt, CreatedBy: by,
+	}
+	return shape, err
+}
+
+// newCodedTicket shows a ticket with its code.
+func newCodedTicket(t *txn, x *ticket) (ticketShape, error) {
+	shape, err := newTicketShape(t, x)
+	if x.Code != "" {
+		shape.Code = new(membercode.Written(x.Code))
+		if t.cards.at != "" {
+			shape.URL = new(t.cards.at + "/c/" + *shape.Code)
+		}
+	}
+	return shape, err
 }
 
 // A paymentShape is what points paid of a purchase; of a return its figures are below 0.

@@ -27,6 +27,7 @@ func (a *admin) operations() map[string]func(ctx context.Context, in []byte) (an
 		"key/revoke": operation(a.revokeKey),
 		"key/change": operation(a.changeKey),
 		"key/rotate": operation(a.rotateKey),
+		"key/ticket": operation(a.newTicketSecret),
 		"audit":      operation(a.audit),
 		"cards/need": operation(a.needCards),
 

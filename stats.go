@@ -35,10 +35,15 @@ type tally struct {
 	// What points paid of purchases, less what returns gave back of it.
 	PointsPaid decimal
 	AmountPaid decimal
+
+	Claimed uint64 // purchases that are claimed tickets
 }
 
-// tallyPaid is the tag of a tally's optional fields.
-const tallyPaid = 1
+// Tags of a tally's optional fields.
+const (
+	tallyPaid    = 1
+	tallyClaimed = 2
+)
 
 func (s *tally) fields(c *coder) {
 	for _, n := range []*uint64{&s.NewCustomers, &s.GoneCustomers, &s.Active, &s.Purchases, &s.Returns} {
@@ -51,6 +56,7 @@ func (s *tally) fields(c *coder) {
 		c.decimal(&s.PointsPaid)
 		c.decimal(&s.AmountPaid)
 	}
+	optionalField(c, tallyClaimed, &s.Claimed, (*coder).uint)
 }
 
 func (s *tally) add(o *tally) {
@@ -66,6 +72,7 @@ func (s *tally) add(o *tally) {
 	s.PointsReversed += o.PointsReversed
 	s.PointsPaid += o.PointsPaid
 	s.AmountPaid += o.AmountPaid
+	s.Claimed += o.Claimed
 }
 
 // added is by how many customers, without hidden ones, there are more after the counted
@@ -216,6 +223,7 @@ type period struct {
 	customers   uint64  // at its end, without hidden ones
 	outstanding decimal // at its end
 	active      uint64  // customers who bought in it
+	tickets     uint64  // of purchases in it that are open now (sales_tickets.go)
 }
 
 type statistics struct {

@@ -192,7 +192,7 @@ func (e *engine) dropReplays(ctx context.Context, moment func() (instant, error)
 	}
 }
 
-// dropEvents drops the events that are kept no longer, of all organizations once an hour.
+// dropEvents drops the events, and the tickets, that are kept no longer, of all organizations once an hour.
 func (e *engine) dropEvents(ctx context.Context, moment func() (instant, error)) error {
 	now, err := moment()
 	last := instant(e.eventsDropped.Load())
@@ -206,11 +206,14 @@ func (e *engine) dropEvents(ctx context.Context, moment func() (instant, error))
 			list, _, err := oldEvents(tx, org, now, 1)
 			return len(list) > 0, err
 		})
-		if err != nil || !old {
-			org++
+		if err == nil && old {
+			err = e.store.Update(ctx, func(tx Tx) error { return dropEvents(tx, org, now, eventBatch) })
 			continue
 		}
-		err = e.store.Update(ctx, func(tx Tx) error { return dropEvents(tx, org, now, eventBatch) })
+		if err == nil {
+			err = e.dropTickets(ctx, org, now)
+		}
+		org++
 	}
 	if err == nil {
 		e.eventsDropped.Store(int64(now))
@@ -218,7 +221,22 @@ func (e *engine) dropEvents(ctx context.Context, moment func() (instant, error))
 	return err
 }
 
-// eventsDropEvery is how often old events are looked for, in milliseconds.
+// dropTickets drops an organization's tickets that are kept no longer.
+func (e *engine) dropTickets(ctx context.Context, org uint32, now instant) error {
+	more, err := viewStore(ctx, e.store, func(tx Tx) (bool, error) {
+		times := tableTicketTimes.in(org)
+		for _, err := range tx.Scan(times, slices.Clone(times).instant(now-ticketLife), false) {
+			return err == nil, err
+		}
+		return false, nil
+	})
+	for err == nil && more {
+		more, err = write(ctx, e, org, now, func(t *txn) (bool, error) { return t.tickets.dropOld(eventBatch) })
+	}
+	return err
+}
+
+// eventsDropEvery is how often old events and tickets are looked for, in milliseconds.
 const eventsDropEvery = 60 * 60 * 1000
 
 // dropEnded drops the sessions that have ended, and invitations and pre-enrolments that are of no use

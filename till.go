@@ -269,7 +269,7 @@ type cardPageView struct {
 }
 
 func cardPage(v *panelRequest) (any, fillFunc) {
-	view := &cardPageView{Served: v.api.cards != ""}
+	view := &cardPageView{Served: v.api.engine.cardsAt != ""}
 	return view, view.head(v)
 }
 
@@ -294,7 +294,7 @@ func issueCardByForm(r *request) action {
 }
 
 func tillCustomerPage(v *panelRequest) (any, fillFunc) {
-	view := &tillCustomerView{Cards: v.api.cards != ""}
+	view := &tillCustomerView{Cards: v.api.engine.cardsAt != ""}
 	head := view.headOffers(v, &view.tillOffers)
 	return view, func(t *txn) error {
 		if err := head(t); err != nil {

@@ -199,7 +199,7 @@ func (r *verifyRun) organization(org uint32, report *verification, all *verifier
 // orders reads the tables of an organization, each in key order. It returns the
 // findings on the ledger, and the findings on the rest in a fixed order.
 func (v *verifier) orders() (ledger *findings, rest []*findings, err error) {
-	tasks := []func(*verifier) error{(*verifier).ledgerOf, (*verifier).auditLog, (*verifier).eventFeed, (*verifier).allSales, (*verifier).redemptions, (*verifier).searchIndex, (*verifier).configVersions}
+	tasks := []func(*verifier) error{(*verifier).ledgerOf, (*verifier).auditLog, (*verifier).eventFeed, (*verifier).allSales, (*verifier).tickets, (*verifier).redemptions, (*verifier).searchIndex, (*verifier).configVersions}
 	for _, t := range tablesOfOne {
 		if t.is(scanned) {
 			tasks = append(tasks, func(w *verifier) error { return w.scanTable(t, t.in(w.txn.org)) })
@@ -253,6 +253,8 @@ func (r *verifyRun) sharedTables(all *findings) error {
 		{tableInvitationList, newKey('L')},
 		{tableJoinCodes, tableJoinCodes.fixed()},
 		{tableJoinTurns, tableJoinTurns.fixed()},
+		{tableTicketCodes, tableTicketCodes.fixed()},
+		{tableTicketSigners, tableTicketSigners.fixed()},
 	}
 	_, err := r.verifier(r.txn(nil, r.now), all).inParallel(len(parts), func(w *verifier, i int) error {
 		return w.scanTable(parts[i].table, parts[i].prefix)
@@ -432,8 +434,24 @@ func (v *verifier) apiKeys() error {
 			continue
 		}
 		purses[k.purse()] = true
+		if err := v.signs(k); err != nil {
+			return err
+		}
 	}
 	return v.purses(purses)
+}
+
+// signs checks that the number under which a key signs tickets is the key's.
+func (v *verifier) signs(k *apiKey) error {
+	if k.TicketNumber == 0 {
+		return nil
+	}
+	v.want[tableTicketSigners].entries++
+	signer, err := get[ticketSigner](v.txn.Tx, ticketSignerKey(k.TicketNumber))
+	if err == nil && (signer == nil || signer.Org != k.Org || signer.Key != k.ID) {
+		v.problem("API key %s: el número con que firma tickets no es suyo", k.ID)
+	}
+	return err
 }
 
 // purses checks the purses of keys and members; of is what keys have.

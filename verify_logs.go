@@ -274,10 +274,14 @@ func (v *verifier) eventFeed() error {
 		for i := range list {
 			last = list[i].Seq
 			known := list[i].refersTo(n, v.txn.cfg)
-			if list[i].isOfHold() {
-				if _, known, err = v.txn.Get(v.txn.points.holdKey(list[i].hold())); err != nil {
-					return err
-				}
+			switch u := list[i].of(); list[i].Kind {
+			case eventPointsHeld, eventPointsReleased:
+				_, known, err = v.txn.Get(v.txn.points.holdKey(u))
+			case eventTicketCreated, eventTicketClaimed, eventTicketCancelled:
+				_, known, err = v.txn.Get(v.txn.tickets.key(u))
+			}
+			if err != nil {
+				return err
 			}
 			if !known {
 				v.problem("eventos: el %d (%s) es de algo que no existe", last, eventKinds[list[i].Kind].name)

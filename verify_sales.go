@@ -80,10 +80,128 @@ func (v *verifier) oneSale(logged *logCheck, s *sale) error {
 	if err := v.has(list, v.txn.scratchOrgKey('l').byte(kind).u64(v.want[list].entries+1), seq, what); err != nil {
 		return err
 	}
-	if s.ExternalID == "" {
-		return nil
+	if err := v.claim(s); err != nil || s.ExternalID == "" {
+		return err
 	}
 	return v.has(tableExternalIDs, v.txn.sales.externalKey(s.ExternalID).u64(s.Seq), nil, what)
+}
+
+// claim checks that a claimed sale is what became of its ticket, while that is kept.
+func (v *verifier) claim(s *sale) error {
+	if s.Source != sourceClaim {
+		return nil
+	}
+	if n, err := v.txn.count(); err != nil || s.CreatedAt < n.TicketsDropped {
+		return err
+	}
+	x, err := v.txn.tickets.called(s.ExternalID)
+	if err = ignoring(err, codeTicketNotFound); err == nil && (x == nil || x.State != ticketClaimed || x.Sale != s.ID) {
+		v.problem("venta %s: no es la de su ticket", s.ID)
+	}
+	return err
+}
+
+// tickets checks the tickets of an organization: that they are found, and that of each purchase there is
+// either an open ticket or the sale that took its place.
+func (v *verifier) tickets() error {
+	n, err := v.txn.count()
+	if err != nil {
+		return err
+	}
+	v.want[tableTickets].entries = n.Tickets
+	ti := &v.txn.tickets
+	return eachRecord(v, tableTickets, tableTickets.in(v.txn.org), func(e Entry, x *ticket) error {
+		x.ID = id(e.Key[len(e.Key)-16:])
+		what := subject{kind: "ticket", id: x.ID}
+		if err := v.has(tableTicketsByExternalID, ti.externalKey(x.ExternalID), x.ID[:], what); err != nil {
+			return err
+		}
+		mark, value := ti.mark(x)
+		if err := v.has(tableTicketTimes, mark, value, what); err != nil {
+			return err
+		}
+		if x.Code != "" {
+			if err := v.has(tableTicketCodes, ticketCodeKey(x.Code), key(nil).u32(v.txn.org).id(x.ID), what); err != nil {
+				return err
+			}
+		}
+		fits, err := v.ticketFits(x)
+		if err == nil && !fits {
+			v.problem("%v: %s, y sus ventas dicen otra cosa", what, x.State)
+		}
+		return err
+	})
+}
+
+// ticketFits reports whether a ticket agrees with the purchases that have its externalId.
+func (v *verifier) ticketFits(x *ticket) (bool, error) {
+	if x.Expires <= x.OccurredAt || x.CreatedAt < x.OccurredAt || x.Total <= 0 || x.Code != "" && !isTicketCode(x.Code) {
+		return false, nil
+	}
+	switch x.State {
+	case ticketOpen:
+		for s, err := range v.txn.sales.purchasesCalled(x.ExternalID) {
+			if err != nil || !s.whollyReturned() {
+				return false, err
+			}
+		}
+		return true, nil
+	case ticketCancelled:
+		return x.Sale == id{}, nil
+	}
+	s, err := v.saleOf(x)
+	if s == nil || err != nil {
+		return false, err
+	}
+	if s.Type != typePurchase || s.ExternalID != x.ExternalID || s.By != x.ClosedBy || (s.Source == sourceClaim) != (x.State == ticketClaimed) {
+		return false, nil
+	}
+	if other, err := v.soldBeside(s); other || err != nil {
+		return false, err
+	}
+	return x.State == ticketRegistered ||
+		s.Total == x.Total && s.CreatedAt == min(x.OccurredAt, x.ClosedAt) && s.Comment == x.Comment && slices.Equal(s.Items, x.Items) && slices.Equal(s.Labels, x.Labels), nil
+}
+
+// soldBeside reports whether another purchase stands beside one that does, although their externalId was
+// to be unique then.
+func (v *verifier) soldBeside(one *sale) (bool, error) {
+	if one.whollyReturned() {
+		return false, nil
+	}
+	for s, err := range v.txn.sales.purchasesCalled(one.ExternalID) {
+		if err != nil || s.ID == one.ID || s.whollyReturned() {
+			if err != nil {
+				return false, err
+			}
+			continue
+		}
+		cfg, err := v.txn.sales.configOf(s)
+		if err != nil || cfg.uniqueExternalIDs() {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// saleOf finds the sale that took a ticket's place by either of its indexes: what one of them lacks is
+// told elsewhere.
+func (v *verifier) saleOf(x *ticket) (*sale, error) {
+	for s, err := range v.txn.sales.purchasesCalled(x.ExternalID) {
+		if err != nil || s.ID == x.Sale {
+			return s, err
+		}
+	}
+	s, err := v.txn.sales.get(x.Sale)
+	return s, ignoring(err, codeTransactionNotFound)
+}
+
+// ignoring returns an error unless it has a code.
+func ignoring(err error, code errorCode) error {
+	if known, is := errors.AsType[*apiError](err); is && known.code == code {
+		return nil
+	}
+	return err
 }
 
 // A logCheck builds the tables of sales_log.go anew.

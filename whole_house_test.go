@@ -739,6 +739,7 @@ func TestRooms(t *testing.T) {
 		"merges.found":   false, "merges.answer": false, "merges.byContact": false,
 		"recount.done": false, // eachRow clears it
 		"cards.wrong":  false, // the engine's
+		"cards.at":     false,
 	}
 	copied := map[reflect.Type]bool{}
 	for f := range reflect.TypeFor[held]().Fields() {

@@ -383,7 +383,7 @@ func TestReadmePasted(t *testing.T) {
 			}
 			server.stop()
 			day := paste(shellBlocks(section(text, "The first day")), port, "", "kill %1\nwait\n")
-			for _, want := range []string{"cafe-luna: 126 cambios aplicados", `"slug":"cafe-luna"`, "/panel/invitacion/", "todo cuadra", "3 filas: 3 nuevos"} {
+			for _, want := range []string{"cafe-luna: 128 cambios aplicados", `"slug":"cafe-luna"`, "/panel/invitacion/", "todo cuadra", "3 filas: 3 nuevos"} {
 				if !strings.Contains(day, want) {
 					t.Errorf("the first day does not say %s:\n%s", want, day)
 				}

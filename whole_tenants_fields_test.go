@@ -40,6 +40,14 @@ var bases = []row{
 {"customerId": "{customer}", "totalAmount": 20, "type": "Purchase", "items": [{"sku": "A", "price": 10, "quantity": 2}], "externalId": "E", "comment": "c", "occurredAt": "2026-11-19T10:00:00Z", "again": true}`},
 	{text: `POST /api/v1/transactions
 {"customerId": "{customer}", "totalAmount": 20, "pay": {"points": 10}, "labels": {"pago": "efectivo"}, "proof": "x"}`},
+	{text: `POST /api/v1/tickets
+{"externalId": "K", "totalAmount": 20, "items": [{"sku": "A", "price": 10, "quantity": 2}], "comment": "c", "occurredAt": "2026-11-19T10:00:00Z", "labels": {"pago": "efectivo"}}`},
+	{text: `POST /api/v1/tickets/claim
+{"ticket": "{unclaimed}", "customerId": "{customer}", "pay": null}`},
+	{text: `POST /api/v1/tickets/cancel
+{"externalId": "{billed}"}`},
+	{text: `POST /api/v1/tickets/cancel
+{"ticket": "{unclaimed}"}`},
 	{text: `POST /api/v1/points/customers/{customer}/holds
 {"amount": 5, "loyaltyProgramId": "{club}", "expiresInSeconds": 600, "comment": "c", "proof": "x"}`},
 	{text: `POST /api/v1/points/holds/{hold}/capture
@@ -70,7 +78,7 @@ func (s *street) hostile(field string) string {
 		"externalId": `"H"`, "originalTransactionId": id("return"), "productId": id("gorra"),
 		"sku": `"H"`, "price": `7`, "quantity": `1.5`, "status": `"Inactive"`, "birthDate": `"1991-12-31"`, "attributes": `{"h": true}`, "marketing": `false`,
 		"code": id("spare"), "transactionId": id("return"), "from": id("solo"), "confirm": `"no"`,
-		"occurredAt": `"2026-11-18T10:00:00Z"`, "actor": `"h"`, "again": `"h"`, "restoreRedemptions": `"h"`, "expectedPoints": `7`, "expiresInSeconds": `700`, "expiresInDays": `7`, "joinCode": `"J000000"`, "proof": `"` + strings.Repeat("x", 41) + `"`, "card": `"si"`, "reference": `"H"`, "pay": `{"points": 20}`, "labels": `{"h": "h"}`, "transactions": `[{"customerId": ` + id("solo") + `, "totalAmount": 7}]`,
+		"occurredAt": `"2026-11-18T10:00:00Z"`, "actor": `"h"`, "again": `"h"`, "restoreRedemptions": `"h"`, "expectedPoints": `7`, "expiresInSeconds": `700`, "expiresInDays": `7`, "joinCode": `"J000000"`, "proof": `"` + strings.Repeat("x", 41) + `"`, "card": `"si"`, "ticket": id("signed"), "reference": `"H"`, "pay": `{"points": 20}`, "labels": `{"h": "h"}`, "transactions": `[{"customerId": ` + id("solo") + `, "totalAmount": 7}]`,
 		"movements": `[{"customerId": ` + id("solo") + `, "type": "Credit", "amount": 7, "loyaltyProgramId": ` + id("club") + `}]`,
 	}
 	if values[field] == "" {

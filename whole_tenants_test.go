@@ -51,7 +51,7 @@ type street struct {
 }
 
 const streetDocument = `{"organization": {"slug": "%[1]s", "name": "Café Gemelo", "plan": {"name": "Pro", "apiAccess": true},
-	"profile": {"country": "MX"}, "settings": {"timezone": "America/Mexico_City", "currency": "MXN"}},
+	"profile": {"country": "MX"}, "settings": {"timezone": "America/Mexico_City", "currency": "MXN", "externalIds": "Unique", "tickets": {"days": 30, "maxPerCustomerPerDay": 9}}},
 "programs": [
 	{"key": "club", "name": "Club", "default": true, "payment": {"points": 10, "amount": 1}, "tiers": [{"name": "Bronce", "threshold": 0}, {"name": "Plata", "threshold": 100}],
 	 "rules": [{"key": "base", "name": "1 por $10", "per": {"amount": 10, "points": 1}}, {"key": "hola", "name": "Hola", "on": "Signup", "points": 50}]},
@@ -116,13 +116,18 @@ let ORG.hold = id
 POST /api/v1/points/customers/$ORG.customer/holds
 {"amount": 5, "loyaltyProgramId": "$ORG.club"}
 
+let ORG.ticket = id
+let ORG.unclaimed = code
+POST /api/v1/tickets
+{"externalId": "K-ORG", "totalAmount": 5}
+
 status ORG $ORG.inactive Inactive`
 
 func newStreet(t *testing.T) *street {
 	past := new(pastStore)
 	past.state.Store(new(memTx))
 	s := &street{world: newWorld(t, past), past: past}
-	s.world.api.cards = cardsBase
+	s.world.api.engine.cardsAt = cardsBase
 	s.handler = s.world.api
 	for _, r := range s.world.api.routes() {
 		s.routes = append(s.routes, &r)
@@ -151,6 +156,16 @@ func newStreet(t *testing.T) *street {
 		})
 		s.world.must(err)
 		s.world.name(org+".join", code)
+		signed, err := write(t.Context(), s.world.engine, uint32(number+1), instantOf(s.world.engine.now()), func(t *txn) (string, error) {
+			k, _, err := t.keys.create(keyRequest{Name: "signs"})
+			if err != nil {
+				return "", err
+			}
+			k, secret, err := t.keys.ticketSecret(k.ID.String(), false)
+			return signer{k.TicketNumber, secret}.ticket("Z-"+org, "7", t.now), err
+		})
+		s.world.must(err)
+		s.world.name(org+".signed", signed)
 		// What is retried is remembered.
 		for i := range rows {
 			if !strings.HasPrefix(rows[i].text, "POST") || rows[i].once {
@@ -181,6 +196,8 @@ func (s *street) value(org, kind string) string {
 		return "+52551234001" + last
 	case "external":
 		return "T-" + org
+	case "billed": // the externalId of a ticket
+		return "K-" + org
 	case "subject": // of an entry of the audit log; it is not looked for elsewhere
 		kind = "cancelled"
 	case "member":
@@ -188,7 +205,10 @@ func (s *street) value(org, kind string) string {
 	case "memberCode":
 		return s.memberCode(org)
 	}
-	if org == nowhere {
+	switch {
+	case org == nowhere && kind == "unclaimed":
+		return "T-0000-0000-00"
+	case org == nowhere:
 		return s.unknown(kind)
 	}
 	v, ok := s.world.names[org+"."+kind]
@@ -347,6 +367,14 @@ func owner(e Entry) (uint32, error) {
 			return 0, err
 		}
 		return p.Org, nil
+	case of == tableTicketCodes:
+		return uint32In(e.Value), nil
+	case of == tableTicketSigners:
+		d, err := decodeEntry[ticketSigner](e)
+		if err != nil {
+			return 0, err
+		}
+		return d.Org, nil
 	case of == tableCards:
 		d, err := decodeEntry[card](e)
 		if err != nil {
@@ -1180,6 +1208,25 @@ Idempotency-Key: {retry}
 {"amount": 6}`, want: 400, code: "hold_exceeded"},
 	{text: `POST /api/v1/points/holds/{hold}/release
 Idempotency-Key: {retry}`, want: 200, once: true},
+
+	{text: `GET /api/v1/tickets`, want: 200},
+	{text: `POST /api/v1/tickets
+{"externalId": "{billed}", "totalAmount": 5}`, want: 200, once: true},
+	{text: `GET /api/v1/tickets?externalId={billed}`, want: 200},
+	{text: `GET /api/v1/tickets/{ticket}`, want: 200},
+	{text: `POST /api/v1/tickets
+Idempotency-Key: {retry}
+{"externalId": "K-new", "totalAmount": 5}`, want: 200},
+	{text: `POST /api/v1/tickets/claim
+Idempotency-Key: {retry}
+{"ticket": "{unclaimed}", "customerId": "{customer}"}`, want: 201, once: true},
+	{text: `POST /api/v1/tickets/claim
+{"ticket": "{signed}", "customerId": "{customer}"}`, want: 201, once: true},
+	{text: `POST /api/v1/tickets/cancel
+Idempotency-Key: {retry}
+{"externalId": "{billed}"}`, want: 200, once: true},
+	{text: `POST /api/v1/tickets/cancel
+{"ticket": "{unclaimed}"}`, want: 200, once: true},
 
 	{text: `GET /api/v1/transactions`, want: 200},
 	{text: `GET /api/v1/transactions?customerId={customer}`, want: 200},
