@@ -24,24 +24,26 @@ import (
 //	/t/{token}.json       the same figures, for a shop's own page
 //	/t/{token}/estado     the statement of a month
 //	/u/{slug}             a form to join, whose answer is a page /t/{token}
+//	/c/{ticket}           a ticket, and a form to add it to a card
 //	/card-{hash}.css      the one stylesheet, with the organization's colour
 //
 // It answers on a host of its own, whose name is never the panel's: a page of one cannot be taken
 // for a page of the other, and no cookie goes to both. Only demo and sandbox have it beside the
-// panel. An address has a card's token, so that the log and the metrics have the route alone.
+// panel. An address has a card's token, so that the log and the metrics have the route alone. The one
+// cookie is the card that a browser opened last, for the pages of tickets.
 
 type site struct {
 	api   *api
 	joins sourceLimits // forms to join that were taken
 
-	protect http.CrossOriginProtection // of the form to join
+	protect http.CrossOriginProtection // of the forms
 	host    string                     // the name that it answers, without the port; "": any
 	beside  bool                       // the panel and the API answer what is none of its paths
 	mux     *http.ServeMux
 }
 
 // sitePaths are what the site's paths begin with.
-var sitePaths = []string{"/t/", "/u/", siteStylePrefix}
+var sitePaths = []string{"/t/", "/u/", "/c/", siteStylePrefix}
 
 // page registers a page. show returns its view.
 func (s *site) page(pattern string, show func(*siteRequest) (*sitePage, error)) {
@@ -211,7 +213,7 @@ var siteFiles embed.FS
 var siteTemplates = sync.OnceValue(func() templates {
 	all := templates{}
 	layout := template.Must(template.ParseFS(siteFiles, "site/layout.html"))
-	for _, name := range []string{"card", "statement", "join", "gone"} {
+	for _, name := range []string{"card", "statement", "join", "ticket", "gone"} {
 		all[name] = template.Must(template.Must(layout.Clone()).ParseFS(siteFiles, "site/"+name+".html"))
 	}
 	return all

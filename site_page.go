@@ -78,13 +78,20 @@ func (v *siteRequest) card() (*sitePage, error) {
 	if found.join != nil && !v.asJSON {
 		return v.codePage(found.join)
 	}
-	var figures *cardFigures
+	var (
+		figures *cardFigures
+		claims  bool
+	)
 	page, err := v.opened(token, found.card, func(t *txn, c *customer) (err error) {
 		figures, err = newCardFigures(t, c)
+		claims = t.cfg.tickets() != nil
 		return err
 	})
 	if err != nil {
 		return nil, err
+	}
+	if claims && !v.asJSON {
+		v.remember(token, found.card)
 	}
 	if v.asJSON {
 		v.Header()["Content-Type"] = jsonType
@@ -100,6 +107,20 @@ func (v *siteRequest) card() (*sitePage, error) {
 		page.Refresh = int((proofStep-v.request.now%proofStep)/1000) + 1
 	}
 	return &page.sitePage, nil
+}
+
+// cardCookie has the token of the card that a browser opened last.
+const cardCookie = "sello_card"
+
+// maxCookieAge is how long browsers keep a cookie at most, in seconds.
+const maxCookieAge = 400 * 24 * 60 * 60
+
+// remember gives the browser a cookie by which the page of a ticket knows the card.
+func (v *siteRequest) remember(token string, d *card) {
+	http.SetCookie(v.ResponseWriter, &http.Cookie{
+		Name: cardCookie, Value: token, Path: "/c", MaxAge: int(min((d.Expires-v.request.now)/1000, maxCookieAge)),
+		HttpOnly: true, Secure: strings.HasPrefix(v.api.engine.cardsAt, "https://"), SameSite: http.SameSiteLaxMode,
+	})
 }
 
 // A shownPage is a page of an organization, and how it says things.
@@ -564,15 +585,4 @@ func (v *siteRequest) codePage(p *preEnrolment) (*sitePage, error) {
 	page.template, page.Title, page.Refresh = "card", page.sitePage.T("site.title"), joinRefresh
 	page.View = &cardView{Join: membercode.Written(p.Code), Privacy: page.privacy, QR: qrPicture(p.Code, p.Code, qrPixels)}
 	return &page.sitePage, nil
-}
-
-// newSite makes the pages.
-func newSite(a *api) *site {
-	s := &site{api: a, joins: newSourceLimits(mostJoinsOfSource, joinEvery), mux: http.NewServeMux()}
-	s.page("GET /t/{token}", (*siteRequest).card)
-	s.page("GET /u/{slug}", (*siteRequest).joinForm)
-	s.page("POST /u/{slug}", (*siteRequest).join)
-	s.page("GET /t/{token}/estado", (*siteRequest).statement)
-	s.mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) { w.(*exchange).fail(newError(codeRouteNotFound)) })
-	return s
 }

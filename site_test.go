@@ -16,6 +16,8 @@ import (
 	"time"
 
 	diff "github.com/google/go-cmp/cmp"
+
+	"sello/internal/membercode"
 )
 
 const (
@@ -34,7 +36,7 @@ func (s *shop) withCards() *cardShop { return s.served().withCards() }
 func (s *servedShop) withCards() *cardShop {
 	c := &cardShop{s, s.shop}
 	site := newSite(c.api)
-	site.host, c.api.site, c.api.cards = cardsHost, site, cardsBase
+	site.host, c.api.site, c.api.engine.cardsAt = cardsHost, site, cardsBase
 	return c
 }
 
@@ -531,6 +533,116 @@ func TestSiteJoinOff(t *testing.T) {
 	if w := s.sent("/u/cafe-luna", "phoneNumber=55+1234+9999"); w.Code != http.StatusNotFound {
 		t.Errorf("POST: %d", w.Code)
 	}
+}
+
+// posted sends a form of customers from its own page, with a cookie.
+func (s *cardShop) posted(path, form, cookie string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("POST", path, strings.NewReader(form))
+	r.Host = cardsHost
+	for _, h := range [][2]string{{"Content-Type", "application/x-www-form-urlencoded"}, {"Origin", cardsBase}, {"Sec-Fetch-Site", "same-origin"}, {"Cookie", cookie}} {
+		r.Header.Set(h[0], h[1])
+	}
+	return answerTo(s.api, r)
+}
+
+// TestSiteTicket: a browser that has opened a card adds a ticket to it with a button; another one by the
+// card's code, and is told of nobody. What became of a ticket is said of each.
+func TestSiteTicket(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, setup{settings: `"cards":{"join":true},` + ticketSettings, program: `"currency":"Lunas","rules":[` + onePer1 + `]`}).withCards()
+	ana, eva := s.shop.customer("Ana"), s.shop.customer("Eva")
+	codeOf := func(cust id) string {
+		return ask(s.shop, func(t *txn) (string, error) {
+			c, err := t.customers.get(cust)
+			return *t.customers.memberCode(c), err
+		})
+	}
+	code := codeOf(eva)
+	card := s.shop.card(ana, 0)
+	opened := s.visit("GET", "/t/"+card.token)
+	set := opened.Header().Get("Set-Cookie")
+	if want := "sello_card=" + card.token + "; Path=/c; Max-Age=34560000; HttpOnly; Secure; SameSite=Lax"; set != want {
+		t.Errorf("the cookie is %q, want %q", set, want)
+	}
+	cookie, _, _ := strings.Cut(set, ";")
+	open := func(path, cookie string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest("GET", path, nil)
+		r.Host = cardsHost
+		r.Header.Set("Cookie", cookie)
+		return answerTo(s.api, r)
+	}
+	shows := func(why string, w *httptest.ResponseRecorder, status int, wants ...string) {
+		t.Helper()
+		if w.Code != status {
+			t.Errorf("%s: %d, want %d", why, w.Code, status)
+		}
+		body := strings.ReplaceAll(w.Body.String(), nbsp, " ")
+		for _, want := range wants {
+			if text, not := strings.CutPrefix(want, "!"); strings.Contains(body, text) == not {
+				t.Errorf("%s: %q\n%s", why, want, body)
+			}
+		}
+	}
+
+	first := "/c/" + membercode.Written(s.shop.ticket("A-1").Code)
+	shows("with a card", open(first, cookie), http.StatusOK, "100.00", "Te da 100 Lunas", "Sumar a la tarjeta de Ana", "!name=\"code\"", "!Eva")
+	shows("without one", open(first, ""), http.StatusOK, "100.00", "!Te da", "!Ana", `name="code"`, `href="/u/cafe-luna"`)
+	if w := s.posted(first, "", cookie); w.Code != http.StatusSeeOther || w.Header().Get("Location") != first {
+		t.Errorf("added: %d to %q", w.Code, w.Header().Get("Location"))
+	}
+	s.shop.wantStanding(ana, "100 0 100", "added")
+	shows("added", open(first, cookie), http.StatusOK, "Ya está en tu tarjeta", "+100 Lunas", `href="/t/`+card.token+`"`)
+	shows("seen by another", open(first, ""), http.StatusOK, "Este ticket ya se sumó a una tarjeta", "!Ana", "!Lunas", "!<form")
+	made := ask(s.shop, func(t *txn) (creator, error) {
+		x, err := t.tickets.called("A-1")
+		return x.ClosedBy, err
+	})
+	if made != (creator{Type: byClient, ID: ana}) {
+		t.Errorf("added by %+v", made)
+	}
+
+	second := "/c/" + s.shop.ticket("A-2").Code
+	shows("a wrong code", s.posted(second, "code=M-0000-0000", ""), http.StatusUnprocessableEntity, "no es de ninguna tarjeta", `value="M-0000-0000"`)
+	if w := s.posted(second, "code="+strings.ToLower(code), ""); w.Code != http.StatusSeeOther || strings.Contains(w.Body.String(), "Eva") {
+		t.Errorf("by code: %d %s", w.Code, w.Body)
+	}
+	s.shop.wantStanding(eva, "100 0 100", "by code")
+	shows("no card and no code", s.posted("/c/"+s.shop.ticket("A-3").Code, "", ""), http.StatusUnprocessableEntity, "no es de ninguna tarjeta")
+	for _, id := range []string{"A-4", "A-5"} {
+		s.posted("/c/"+s.shop.ticket(id).Code, "", cookie)
+	}
+	full := "/c/" + s.shop.ticket("A-6").Code
+	shows("one too many", open(full, cookie), http.StatusOK, "todos los tickets que se pueden", `name="code"`)
+	shows("one too many, by code", s.posted(full, "code="+codeOf(ana), ""), http.StatusUnprocessableEntity, "todos los tickets que se pueden", `name="code"`)
+
+	for why, w := range map[string]*httptest.ResponseRecorder{
+		"nobody's": s.visit("GET", "/c/T-0000-0000-00"), "no code": s.visit("GET", "/c/hola"), "no signature": s.visit("GET", "/c/1.1.QQ.10000.1.xxxx"),
+	} {
+		if gone := s.visit("GET", "/t/x"); w.Code != http.StatusNotFound || w.Body.String() != gone.Body.String() {
+			t.Errorf("%s: %d %s", why, w.Code, w.Body)
+		}
+	}
+	for range 2 {
+		if w := s.posted("/c/1.1.QQ.10000.1.xxxx", "", cookie); w.Code != http.StatusNotFound {
+			t.Errorf("a forged one: %d", w.Code)
+		}
+	}
+	for _, origin := range []string{"https://elsewhere.test", ""} {
+		r := httptest.NewRequest("POST", second, strings.NewReader(""))
+		r.Host = cardsHost
+		if r.Header.Set("Cookie", cookie); origin != "" {
+			r.Header.Set("Origin", origin)
+		}
+		if w := answerTo(s.api, r); w.Code != http.StatusForbidden {
+			t.Errorf("a form from %q: %d", origin, w.Code)
+		}
+	}
+	must(s.shop, func(t *txn) (any, error) {
+		return t.customers.patch(ana, customerPatch{Status: new(statusInactive)}, nil)
+	})
+	shows("with the card of somebody inactive", open(full, cookie), http.StatusOK, `name="code"`, "!Ana")
+	s.shop.pass(32 * oneDay)
+	shows("late", open(full, cookie), http.StatusOK, "Este ticket venció", "!<button")
 }
 
 // TestSiteTimes: the time of an answer does not tell why an address opens nothing. It opens tokens

@@ -13,8 +13,8 @@ import (
 // addresses that open nothing.
 
 // customerCards are the paths of two cards: one with something of everything, and one with
-// nothing yet; and of a code that may become one.
-type customerCards struct{ customer, rich, fresh, code string }
+// nothing yet; of a code that may become one; and of two tickets, one of which María has claimed.
+type customerCards struct{ customer, rich, fresh, code, ticket, claimed string }
 
 // giveCards makes them. María has the first one.
 func (s *shop) giveCards() (c customerCards) {
@@ -41,7 +41,23 @@ func (s *shop) giveCards() (c customerCards) {
 	s.offerJoining()
 	c.code, _ = s.fillIn(asNew...)
 	c.rich, c.fresh = s.cardOf(c.customer), s.cardOf(s.enrol("Bruno", "Nuevo", "+525512340000"))
+	c.ticket, c.claimed = s.ticket("T-901", ""), s.ticket("T-902", c.customer)
 	return c
+}
+
+// ticket makes a ticket and returns its path. If a customer is given, it is claimed for that one.
+func (s *shop) ticket(externalID, customer string) string {
+	s.t.Helper()
+	var made struct{ Code, URL string }
+	s.api("POST", "/tickets", `{"externalId":"`+externalID+`","totalAmount":1234.5}`, &made)
+	if customer != "" {
+		s.api("POST", "/tickets/claim", `{"ticket":"`+made.Code+`","customerId":"`+customer+`"}`, nil)
+	}
+	path, ok := strings.CutPrefix(made.URL, s.Base)
+	if !ok {
+		s.t.Fatalf("the ticket is at %s, not at %s", made.URL, s.Base)
+	}
+	return path
 }
 
 // cardOf gives a customer a card and returns its path.
@@ -61,7 +77,15 @@ const noCard = "/t/AAAAAAAAAAAAAAAAAAAAAAAAAA"
 
 func (c customerCards) views() []view {
 	return append(joinViews(c.code), []view{
+		{"ticket", func(p *tab) { p.visit(c.ticket) }},
+		{"ticket with a wrong code", func(p *tab) {
+			p.visit(c.ticket).fill("#c-code", "M-0000-0000")
+			p.load(func() { p.click(joinButton) })
+		}},
 		{"customer's card", func(p *tab) { p.visit(c.rich) }},
+		{"ticket for the card", func(p *tab) { p.visit(c.rich).visit(c.ticket) }},
+		{"ticket that the card has", func(p *tab) { p.visit(c.rich).visit(c.claimed) }},
+		{"ticket that another card has", func(p *tab) { p.visit(c.fresh).visit(c.claimed) }},
 		{"opened card", func(p *tab) {
 			p.visit(c.rich)
 			p.click(".vouchers summary").click(".rest summary")
@@ -163,7 +187,7 @@ func (p *tab) onlyStyle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range p.requests {
-		sent := r.Method == http.MethodPost && strings.HasSuffix(r.URL, joinForm)
+		sent := r.Method == http.MethodPost && (strings.HasSuffix(r.URL, joinForm) || strings.Contains(r.URL, "/c/"))
 		if r.Type != "Document" && r.Type != "Stylesheet" || r.Method != http.MethodGet && !sent {
 			p.t.Errorf("%s %s: %s", r.Method, r.URL, r.Type)
 		}

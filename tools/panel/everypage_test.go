@@ -76,6 +76,9 @@ func (s *shop) stock() {
 	if a := s.post("owner", f); a.Status != http.StatusSeeOther {
 		s.t.Fatalf("redemption: %d\n%s", a.Status, a.Body)
 	}
+	s.ticket("T-801", "")
+	s.ticket("T-802", customer)
+	s.api("POST", "/tickets/cancel", `{"ticket":"`+strings.TrimPrefix(s.ticket("T-803", ""), "/c/")+`"}`, nil)
 	s.offerJoining()
 	_, fresh := s.fillIn(asNew...)
 	_, known := s.fillIn(asMaria...)
