@@ -5,7 +5,7 @@ package main
 // panelAreas are the parts of the panel; what logs out comes last.
 func panelAreas() []panelArea {
 	return []panelArea{
-		figureArea(), tillArea(), undoArea(), customerArea(), statementArea(), saleArea(), redemptionArea(), rewardArea(),
+		figureArea(), tillArea(), ticketArea(), undoArea(), customerArea(), statementArea(), saleArea(), redemptionArea(), rewardArea(),
 		programArea(), segmentArea(), memberArea(), handoutArea(), noticeArea(), simulatorArea(), configArea(), versionArea(),
 		developmentArea(), keyArea(), keyFormArea(), requestArea(), webhookArea(), webhookEditArea(),
 		activityArea(), personArea(), auditArea(), operatorArea(), teamArea(), accountArea(), lockArea(), logInArea(),

@@ -34,6 +34,8 @@ type activity struct {
 	Givers  foundRows[giver]
 	Selves  foundRows[selfServed]
 	Returns foundRows[*sale]
+	Claims  foundRows[busyDay]
+	Few     foundRows[fewClaimers]
 }
 
 // foundRows are the first elements of a list, and the length of the whole list.
@@ -80,17 +82,21 @@ func (r *activityRecords) unusual() activity {
 			returns = append(returns, s)
 		}
 	}
-	return activity{firstOf(r.busyDays()), firstOf(r.givers()), firstOf(r.selfServed()), firstOf(returns)}
+	return activity{
+		firstOf(r.busyDays(manyADay, isPurchase)), firstOf(r.givers()), firstOf(r.selfServed()), firstOf(returns),
+		firstOf(r.claimDays()), firstOf(r.fewClaimers()),
+	}
 }
 
-func (r *activityRecords) busyDays() []busyDay {
+// busyDays are the days of customers with so many sales of a kind.
+func (r *activityRecords) busyDays(many int, of func(*sale) bool) []busyDay {
 	type place struct {
 		customer id
 		day      day
 	}
 	days := map[place]*busyDay{}
 	for _, s := range r.sales {
-		if s.Type != typePurchase {
+		if !of(s) {
 			continue
 		}
 		at := place{s.Customer, r.zone(s.CreatedAt)}
@@ -105,7 +111,7 @@ func (r *activityRecords) busyDays() []busyDay {
 		}
 	}
 	list := slices.Collect(maps.Values(days))
-	list = slices.DeleteFunc(list, func(d *busyDay) bool { return d.Sales < manyADay })
+	list = slices.DeleteFunc(list, func(d *busyDay) bool { return d.Sales < many })
 	slices.SortFunc(list, func(a, b *busyDay) int {
 		return cmp.Or(-cmp.Compare(a.Sales, b.Sales), -cmp.Compare(a.Day, b.Day), compareIDs(a.Customer, b.Customer))
 	})
@@ -161,6 +167,15 @@ func (r *activityRecords) selfServed() []selfServed {
 	return valuesOf(list)
 }
 
+// claimDays are the days of customers who claimed as many tickets as they may, or one fewer. Those of
+// purchases that were undone do not count, as for the limit. Where that is one or two it is nothing unusual.
+func (r *activityRecords) claimDays() []busyDay {
+	if r.limit < 3 {
+		return nil
+	}
+	return r.busyDays(r.limit-1, func(s *sale) bool { return isPurchase(s) && s.Source == sourceClaim && !s.whollyReturned() })
+}
+
 // staffCustomers are the customers who have the e-mail of a member of the team, by user.
 func staffCustomers(t *txn) (map[id]id, error) {
 	own := map[id]id{}
@@ -189,6 +204,10 @@ type activityView struct {
 	Givers  foundRows[giverRow]
 	Selves  foundRows[selfRow]
 	Returns foundRows[saleRow]
+
+	Limit  int // tickets of a day that a customer may claim; 0: there are no tickets
+	Claims foundRows[busyRow]
+	Few    foundRows[fewRow]
 }
 
 type busyRow struct {
@@ -201,6 +220,12 @@ type giverRow struct {
 	giver
 	Who, Path, Log string // Path is the page of what they did, Log where all of it is
 	Currency       currencyName
+}
+
+type fewRow struct {
+	fewClaimers
+	Who, Path, Log string
+	Claimers       []aboutItem
 }
 
 type selfRow struct {
@@ -219,7 +244,10 @@ func activityPage(v *panelRequest) (any, fillFunc) {
 		if records.own, err = staffCustomers(t); err != nil {
 			return err
 		}
-		view.Complete = records.complete
+		if err := records.readTickets(t, v.leavesOut); err != nil {
+			return err
+		}
+		view.Complete, view.Limit = records.complete, records.limit
 		if view.People, err = workRows(v, t, records.works(view.Since)); err != nil {
 			return err
 		}
@@ -228,18 +256,13 @@ func activityPage(v *panelRequest) (any, fillFunc) {
 }
 
 func (view *activityView) showActivity(v *panelRequest, t *txn, a activity) (err error) {
-	if view.Busy, err = shown(v, a.Busy, func(d busyDay) (row busyRow, err error) {
-		row.busyDay = d
-		for _, by := range d.By {
-			who, _, err := creatorName(v, t, by)
-			if err != nil {
-				return row, err
-			}
-			row.Who = append(row.Who, who)
-		}
-		row.Customer, err = customerLink(t, v.member, d.Customer)
-		return row, err
-	}); err != nil {
+	if view.Busy, err = busyRows(v, t, a.Busy); err != nil {
+		return err
+	}
+	if view.Claims, err = busyRows(v, t, a.Claims); err != nil {
+		return err
+	}
+	if view.Few, err = fewRows(v, t, a.Few); err != nil {
 		return err
 	}
 	if view.Givers, err = shown(v, a.Givers, func(g giver) (row giverRow, err error) {
@@ -263,6 +286,38 @@ func (view *activityView) showActivity(v *panelRequest, t *txn, a activity) (err
 	}
 	view.Returns, err = returnRows(v, t, a.Returns)
 	return err
+}
+
+func busyRows(v *panelRequest, t *txn, list foundRows[busyDay]) (foundRows[busyRow], error) {
+	return shown(v, list, func(d busyDay) (row busyRow, err error) {
+		row.busyDay = d
+		for _, by := range d.By {
+			who, _, err := creatorName(v, t, by)
+			if err != nil {
+				return row, err
+			}
+			row.Who = append(row.Who, who)
+		}
+		row.Customer, err = customerLink(t, v.member, d.Customer)
+		return row, err
+	})
+}
+
+func fewRows(v *panelRequest, t *txn, list foundRows[fewClaimers]) (foundRows[fewRow], error) {
+	return shown(v, list, func(f fewClaimers) (row fewRow, err error) {
+		row.fewClaimers, row.Path = f, workPath(v, f.By)
+		if row.Who, row.Log, err = creatorName(v, t, f.By); err != nil {
+			return row, err
+		}
+		for _, c := range f.Customers {
+			link, err := customerLink(t, v.member, c)
+			if err != nil {
+				return row, err
+			}
+			row.Claimers = append(row.Claimers, link)
+		}
+		return row, nil
+	})
 }
 
 func returnRows(v *panelRequest, t *txn, list foundRows[*sale]) (foundRows[saleRow], error) {
@@ -305,7 +360,8 @@ func customerLink(t *txn, m *member, cust id) (a aboutItem, err error) {
 
 // What the template asks for.
 
-func (v *activityView) ManyADay() uint64 { return manyADay }
+func (v *activityView) ManyADay() uint64      { return manyADay }
+func (v *activityView) FewestClaimed() uint64 { return fewestClaimed }
 
 // CutText says that not all of the time was looked at.
 func (v *activityView) CutText(f *pageData) string {

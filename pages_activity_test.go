@@ -539,3 +539,82 @@ func TestActivityPage(t *testing.T) {
 		t.Error(body)
 	}
 }
+
+// TestActivityTickets: customers near the limit of a day, and who makes tickets that few claim.
+func TestActivityTickets(t *testing.T) {
+	t.Parallel()
+	luis, till := creator{Type: byUser, ID: id{1}}, creator{Type: byKey, ID: id{9}, Actor: "caja-2"}
+	type claims struct {
+		cust   byte
+		at     day
+		n      int
+		by     creator
+		undone bool
+	}
+	for name, test := range map[string]struct {
+		limit int
+		list  []claims
+		want  string
+	}{
+		"no tickets":            {0, []claims{{1, 10, 30, luis, false}}, "days few 1:30/30:1"},
+		"two of three":          {3, []claims{{1, 10, 2, luis, false}, {2, 10, 1, luis, false}, {3, 10, 3, luis, false}}, "days 3:10:3 1:10:2 few"},
+		"one of two":            {2, []claims{{1, 10, 1, luis, false}, {2, 11, 2, luis, false}}, "days few"},
+		"undone ones":           {3, []claims{{1, 10, 1, luis, false}, {1, 10, 2, luis, true}}, "days few"},
+		"nine by one":           {50, []claims{{1, 10, 9, luis, false}}, "days few"},
+		"half by two":           {50, []claims{{1, 1, 3, till, false}, {2, 2, 3, till, false}, {3, 3, 2, till, false}, {4, 4, 2, till, false}, {5, 5, 2, till, false}}, "days few"},
+		"more than half by two": {50, []claims{{1, 1, 4, till, false}, {2, 2, 3, till, false}, {3, 3, 2, till, false}, {4, 4, 2, till, false}, {5, 5, 2, till, false}}, "days few 9:7/13:1,2"},
+		"more than half by one": {50, []claims{{1, 1, 4, till, false}, {2, 2, 6, till, false}, {3, 3, 1, till, false}}, "days few 9:6/11:2"},
+		"of two makers":         {50, []claims{{1, 1, 6, till, false}, {1, 2, 6, luis, false}}, "days few"},
+	} {
+		r := activityRecords{limit: test.limit, tickets: map[id]*ticket{}, zone: func(i instant) day { return day(i) }}
+		for i, c := range test.list {
+			for n := range c.n {
+				s := &sale{ID: id{byte(i), byte(n), 1}, Customer: id{c.cust}, CreatedAt: instant(c.at), Type: typePurchase, Source: sourceClaim, Total: decimalOf(10)}
+				if c.undone {
+					s.Returned = s.Total
+				}
+				r.sales = append(r.sales, s)
+				r.tickets[s.ID] = &ticket{By: c.by}
+			}
+		}
+		a, got := r.unusual(), []string{"days"}
+		for _, d := range a.Claims.List {
+			got = append(got, fmt.Sprintf("%d:%d:%d", d.Customer[0], d.Day, d.Sales))
+		}
+		got = append(got, "few")
+		for _, f := range a.Few.List {
+			var customers []string
+			for _, c := range f.Customers {
+				customers = append(customers, fmt.Sprint(c[0]))
+			}
+			got = append(got, fmt.Sprintf("%d:%d/%d:%s", f.By.ID[0], f.Most, f.Claimed, strings.Join(customers, ",")))
+		}
+		same(t, name, strings.Join(got, " "), test.want)
+	}
+}
+
+// TestActivityTicketsPage: the page names who it is about.
+func TestActivityTicketsPage(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, ticketSetup)
+	ana, eva := s.shop.customer("ana"), s.shop.customer("eva")
+	for n := range fewestClaimed {
+		number := fmt.Sprint("R-", n)
+		s.givesTicket(roleCashier, number)
+		x := ask(s.shop, func(t *txn) (*ticket, error) { return t.tickets.called(number) })
+		who := ana
+		if n%3 == 0 {
+			who = eva
+		}
+		if n%3 == 2 {
+			s.shop.pass(oneDay)
+			s.comesBack(roleCashier)
+		}
+		s.shop.claimed(x.Code, who)
+	}
+	s.comesBack(roleOwner)
+	s.wants("the page", s.open(roleOwner, activityPath).Body.String(),
+		`<td data-name="Importe" class="n">200.00</td></tr>`, "6 de 10", "/panel/equipo/"+s.users[roleCashier].String()+"/actividad", "/panel/clientes/"+ana.String())
+	s.speaks(roleOwner, "en")
+	s.wants("the page", s.open(roleOwner, activityPath).Body.String(), "6 of 10", "The limit is 3 a day")
+}

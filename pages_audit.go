@@ -319,7 +319,7 @@ func isMoney(field string) bool {
 // subjectPages are the pages of what entries are about, by the first word of their action.
 // The id stands in the place of {}.
 var subjectPages = map[string]string{
-	"customer": "/panel/clientes/{}", "points": "/panel/clientes/{}", "proof": "/panel/clientes/{}", "transaction": "/panel/ventas/{}", "redemption": "/panel/canjes/{}",
+	"customer": "/panel/clientes/{}", "points": "/panel/clientes/{}", "proof": "/panel/clientes/{}", "transaction": "/panel/ventas/{}", "redemption": "/panel/canjes/{}", "ticket": "/panel/tickets/{}",
 	"key": "/panel/desarrollo/claves/{}", "user": "/panel/equipo/{}", "session": "/panel/equipo/{}",
 	"segment": "/panel/segmentos/{}/clientes", "webhook": "/panel/desarrollo/webhooks", "configuration": "/panel/configuracion",
 }
@@ -480,10 +480,17 @@ func (f prose) Actions(kind string) []choiceItem {
 	return append([]choiceItem{{"", f.T("audit.any")}}, items...)
 }
 
+// actions are the actions to choose from: those of tickets only where there are tickets.
+func (w *auditView) actions(f *pageData) []choiceItem {
+	return slices.DeleteFunc(f.Actions(w.Kind), func(c choiceItem) bool {
+		return strings.HasPrefix(c.Value, "ticket.") && c.Value != w.Action && !f.HasTickets()
+	})
+}
+
 // Filters are what narrows the audit log. A subject is only there once a link has given one.
 func (w *auditView) Filters(f *pageData) filterView {
 	fields := []control{
-		f.Select("action", "audit.action", w.Action, f.Actions(w.Kind)), f.Field("from", "sales.from", "date", w.From), f.Field("to", "sales.to", "date", w.To),
+		f.Select("action", "audit.action", w.Action, w.actions(f)), f.Field("from", "sales.from", "date", w.From), f.Field("to", "sales.to", "date", w.To),
 	}
 	if w.Actors != nil {
 		fields = slices.Insert(fields, 0, f.Select("actor", "audit.actor", w.Actor, f.People(w.Actors)))

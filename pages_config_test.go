@@ -528,3 +528,20 @@ func TestVersionsRead(t *testing.T) {
 		return err
 	})
 }
+
+// TestConfigTickets: the form of the organization changes both figures, where there are tickets.
+func TestConfigTickets(t *testing.T) {
+	t.Parallel()
+	w := newFormWorld(t)
+	w.haveTickets()
+	w.panelShop.wants("the form", w.panelShop.open(roleOwner, "/panel/configuracion").Body.String(), `name="settings.tickets.days" value="30"`, `name="settings.tickets.maxPerCustomerPerDay" value="3"`)
+	fields := url.Values{"name": {"Café Luna"}, "settings.tickets.days": {"10"}, "settings.tickets.maxPerCustomerPerDay": {"5"}}
+	page, fields := w.panelShop.reviewed("/panel/configuracion", "/panel/configuracion", fields)
+	w.panelShop.wants("the review", page.Body.String(), "Días para reclamar un ticket", "Tickets de un día por cliente")
+	if answer := w.panelShop.post(roleOwner, "/panel/configuracion", fields); answer.Code != http.StatusSeeOther {
+		t.Fatal(answer.Code, mainOf(answer.Body.String()))
+	}
+	if got := w.panelShop.shop.config().tickets(); got == nil || *got != (ticketsDoc{Days: 10, MaxPerCustomerPerDay: 5}) {
+		t.Errorf("the settings are %+v", got)
+	}
+}

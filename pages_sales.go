@@ -3,13 +3,14 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"html/template"
 	"math/big"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// Sales and redemptions: their lists, one of each, returns, and the sales that one maker registered.
+// Sales: their list, one of them, returns, and the sales that one maker registered. Tickets.
 
 func saleArea() panelArea {
 	members := []formMember{
@@ -439,132 +440,6 @@ func withOlder(v *panelRequest, older uint64) string {
 	return withQuery(v.r.URL.EscapedPath(), params)
 }
 
-// Redemptions: the list, and one of them.
-
-func redemptionArea() panelArea {
-	const one = "/panel/canjes/{redemptionId}"
-	back := func(v *panelRequest, _ string) string {
-		return afterDone("/panel/canjes/" + v.r.PathValue("redemptionId"))
-	}
-	return panelArea{[]panelPage{
-		{"/panel/canjes", "rewards:read", "redemptions", redemptionsPage},
-		{"/panel/canjes/{redemptionId}", "rewards:read", "redemption", withForms(redemptionPage)},
-	}, []panelForm{
-		{path: one + "/uso", need: "rewards:write", from: one, members: []formMember{{name: "code"}}, handle: ofPath(useRedemption), action: "redemption.used", done: back},
-		{path: one + "/cancelar", need: "redemptions:cancel", from: one, guard: ownRedemption, handle: ofPath(cancelRedemption), done: back},
-	}}
-}
-
-type redemptionsView struct {
-	Code, Status, From, To string
-	Rows                   []redemptionRow
-	Pager                  pagerView
-	Total                  uint64
-	Search                 bool // only by code
-}
-
-type redemptionRow struct {
-	redemptionShape
-	Customer string
-}
-
-// redemptionsPage lists the redemptions. Who may not see all customers finds one by its code.
-func redemptionsPage(v *panelRequest) (any, fillFunc) {
-	view := &redemptionsView{Code: strings.ToUpper(trimBlanks(v.param("code"))), Status: v.param("status"), From: v.param("from"), To: v.param("to"), Search: v.member.mayAll("customers:read") != nil}
-	all := v.ask(listRedemptions, append([]pair{{"code", view.Code}}, v.params("status", "from", "to", "page")...)...)
-	return view, func(t *txn) error {
-		if view.Search && view.Code == "" {
-			return nil
-		}
-		found, err := resultOf[listShape[redemptionShape]](t, all)
-		if err != nil {
-			return err
-		}
-		for _, x := range found.Data {
-			row := redemptionRow{redemptionShape: x}
-			if row.Customer, err = customerName(t, x.CustomerID); err != nil {
-				return err
-			}
-			view.Rows = append(view.Rows, row)
-		}
-		view.Pager, view.Total = pager(v, found.Meta), found.Meta.Total
-		return nil
-	}
-}
-
-// customerName is the name of a customer, or of the one that it became part of.
-func customerName(t *txn, cust id) (string, error) {
-	c, err := t.merges.owner(cust)
-	if err != nil {
-		return "", err
-	}
-	return c.name(), nil
-}
-
-type redemptionView struct {
-	Redemption redemptionShape
-	Customer   string
-	Currency   currencyName
-	Fresh      bool     // the form that led here has just done it
-	Use        bool     // the member may use it now
-	Cancel     bool     // or cancel it
-	Request    *undoRow // to do so; nil: there is none
-}
-
-func redemptionPage(v *panelRequest) (any, fillFunc) {
-	view := &redemptionView{}
-	one := v.ask(getRedemption)
-	return view, func(t *txn) (err error) {
-		if view.Redemption, err = resultOf[redemptionShape](t, one); err != nil {
-			return err
-		}
-		x, err := t.rewards.redemption(view.Redemption.ID)
-		if err != nil {
-			return err
-		}
-		view.Currency = t.cfg.programNumber(x.Program).Currency
-		if view.Customer, err = customerName(t, x.Customer); err != nil {
-			return err
-		}
-		view.Fresh = v.justDone(view.Redemption.lastAt())
-		view.Use = view.Redemption.Status == redemptionIssued && v.may("rewards:write")
-		if view.Request, err = undoRowOf(t, v.member, x.ID); err != nil {
-			return err
-		}
-		cancellable, err := t.rewards.cancellable(x)
-		if err != nil {
-			return err
-		}
-		view.Cancel = cancellable && v.may("redemptions:cancel") && v.guarded(t, "redemptions:cancel", ownRedemption) == nil
-		return nil
-	}
-}
-
-// EffectWords say what a till takes off.
-func (w *redemptionView) EffectWords(f *pageData) string {
-	e := w.Redemption.Effect
-	switch {
-	case e == nil:
-		return f.T("none")
-	case e.Type == effectAmount:
-		return f.MoneyWithCode(e.Amount)
-	case e.Type == effectPercent:
-		return f.Number(e.Percent) + "%"
-	}
-	return e.SKU
-}
-
-// Tag is the class of the redemption's status.
-func (x redemptionShape) Tag() string {
-	switch x.Status {
-	case redemptionIssued:
-		return "tag good"
-	case redemptionCancelled, redemptionExpired:
-		return "tag warn"
-	}
-	return "tag"
-}
-
 // Vouchers that nobody redeemed, in the panel: what a purchase gave, and what became of it.
 
 // UsedIn are the vouchers that were used in a sale, and GivenIn the vouchers that it gave.
@@ -611,3 +486,129 @@ func (f prose) RuleGave(r ruleShare) string {
 	}
 	return f.format.Number(r.Points)
 }
+
+// Tickets (contract §26): a purchase at the till without a customer gets one, which is shown or printed;
+// whoever has it claims the purchase. Their list, and one of them, where it is cancelled.
+
+func ticketArea() panelArea {
+	done := func(_ *panelRequest, id string) string { return afterDone(pathOfTicket(id)) }
+	return panelArea{[]panelPage{
+		{newTicketPath, "transactions:write", "ticket-new", withForms(newTicketPage)},
+		{ticketsPath, "transactions:read", "tickets", ticketsPage},
+		{ticketPath, "transactions:read", "ticket", withForms(ticketPage)},
+	}, []panelForm{
+		{path: newTicketPath, need: "transactions:write", from: newTicketPath, members: []formMember{{name: "totalAmount", kind: amountMember}, {name: "externalId"}}, labels: "ticket",
+			handle: makeTicket, action: "ticket.created", forms: true, done: done},
+		{path: ticketPath + "/cancelar", need: "transactions:return", from: ticketPath, guard: ownTicket("transactions:return"),
+			handle: cancelOneTicket, action: "ticket.cancelled", forms: true, done: done},
+	}}
+}
+
+// HasTickets reports whether the organization has tickets.
+func (f *pageData) HasTickets() bool { return f.request.cfg.tickets() != nil }
+
+func newTicketPage(*panelRequest) (any, fillFunc) { return struct{}{}, nil }
+
+// ownTicket is what a role that has a permission in part may see and cancel: the member's own tickets of
+// today.
+func ownTicket(need permission) func(*panelRequest, *txn) error {
+	return func(v *panelRequest, t *txn) error {
+		x, err := t.tickets.get(pathIDOf(v.r, "ticketId"))
+		if err != nil {
+			return err
+		}
+		if x.By.Type == byUser && x.By.ID == v.member.user.ID && t.dayOf(x.CreatedAt) == t.dayOf(t.now) {
+			return nil
+		}
+		return newError(codePermissionRequired).with("permission", string(need))
+	}
+}
+
+type ticketView struct {
+	Ticket ticketShape
+	Code   string        // for who has the ticket to claim it; "": it cannot be claimed, or the member does not give tickets
+	QR     template.HTML // of the address where it is claimed, or of the code
+	Sale   string        // the page of the sale that it became; "": there is none that the member may open
+	Known  bool          // the form that led here did nothing: it was there before, or cancelled
+	Fresh  bool          // the form that led here has just made it
+	Cancel bool          // the member may cancel it
+}
+
+func ticketPage(v *panelRequest) (any, fillFunc) {
+	view, one := &ticketView{Known: v.param(knownParam) != ""}, v.ask(getTicket)
+	return view, func(t *txn) (err error) {
+		if view.Ticket, err = resultOf[ticketShape](t, one); err != nil {
+			return err
+		}
+		if err := v.guarded(t, "transactions:read", ownTicket("transactions:read")); err != nil {
+			return err
+		}
+		open := view.Ticket.Status == ticketOpen
+		view.Fresh = open && v.justDone(view.Ticket.CreatedAt)
+		view.Cancel = open && v.may("transactions:return") && v.guarded(t, "transactions:return", ownTicket("transactions:return")) == nil
+		if open && v.may("transactions:write") {
+			view.Code = textOr(view.Ticket.Code, "")
+		}
+		if view.Code != "" {
+			view.QR = qrPicture(textOr(view.Ticket.URL, view.Code), view.Code, panelQR)
+		}
+		if sale := view.Ticket.TransactionID; sale != nil && v.member.mayAll("transactions:read") == nil {
+			view.Sale = "/panel/ventas/" + sale.String()
+		}
+		return nil
+	}
+}
+
+// cancelOneTicket is cancelTicket of the ticket that the path names. One that was cancelled before stays
+// as it is.
+func cancelOneTicket(r *request) action {
+	return func(t *txn) (any, error) {
+		x, err := t.tickets.get(r.pathID("ticketId"))
+		if err != nil {
+			return nil, err
+		}
+		before := x.State
+		shape, err := shaped(t, newTicketShape)(t.tickets.cancel(ticketCancel{ExternalID: x.ExternalID}))
+		if err == nil && before == ticketCancelled {
+			return repeated{shape}, nil
+		}
+		return okReply(shape, err)
+	}
+}
+
+type ticketsView struct {
+	ExternalID, Status, From, To string
+	Rows                         []ticketShape
+	Pager                        pagerView
+	Total                        uint64
+}
+
+func ticketsPage(v *panelRequest) (any, fillFunc) {
+	view := &ticketsView{ExternalID: v.param("externalId"), Status: v.param("status"), From: v.param("from"), To: v.param("to")}
+	all := v.ask(listTickets, v.params("externalId", "status", "from", "to", "page")...)
+	return view, func(t *txn) error {
+		if err := v.member.mayAll("transactions:read"); err != nil {
+			return err
+		}
+		found, err := resultOf[listShape[ticketShape]](t, all)
+		view.Rows, view.Pager, view.Total = found.Data, pager(v, found.Meta), found.Meta.Total
+		return err
+	}
+}
+
+// Filtered reports whether a filter is set.
+func (w *ticketsView) Filtered() bool { return w.ExternalID+w.Status+w.From+w.To != "" }
+
+// Tag is the class of the ticket's status.
+func (x ticketShape) Tag() string {
+	switch x.Status {
+	case ticketOpen:
+		return "tag good"
+	case ticketCancelled, ticketExpired:
+		return "tag warn"
+	}
+	return "tag"
+}
+
+// Path is the ticket's page.
+func (x ticketShape) Path() string { return pathOfTicket(x.ID.String()) }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"html"
+	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -154,4 +155,129 @@ func TestPanelGifts(t *testing.T) {
 			t.Errorf("%s: want %s in %s", form.path, form.said, document)
 		}
 	}
+}
+
+var ticketSetup = setup{settings: ticketSettings, program: panelSetup.program}
+
+// givesTicket has a member give a ticket at the till, and returns its page.
+func (s *panelShop) givesTicket(as role, externalID string) string {
+	s.shop.Helper()
+	path, _, _ := strings.Cut(s.led(as, newTicketPath, "totalAmount", "100", "externalId", externalID), "?")
+	return path
+}
+
+// TestPanelWithoutTickets: an organization without tickets has none of their pages, and no link to one.
+func TestPanelWithoutTickets(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, panelSetup)
+	for _, path := range []string{newTicketPath, ticketsPath, pathOfTicket(id{9}.String())} {
+		if w := s.open(roleOwner, path); w.Code != http.StatusNotFound {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+	before := s.shop.entries()
+	for path, fields := range map[string]url.Values{newTicketPath: {"totalAmount": {"10"}, "externalId": {"R-1"}}, pathOfTicket(id{9}.String()) + "/cancelar": {}} {
+		if w := s.post(roleOwner, path, fields); w.Code != http.StatusNotFound {
+			t.Errorf("POST %s: %d", path, w.Code)
+		}
+	}
+	same(t, "the store", s.shop.entries(), before)
+	for _, path := range []string{"/panel/caja", "/panel/ventas", activityPath, "/panel/auditoria", "/panel/configuracion"} {
+		s.wants(path, s.open(roleOwner, path).Body.String(), "!ticket\"", "!/panel/ventas/tickets", "!tickets de un día", "!ticket.created", "!settings.tickets")
+	}
+}
+
+// TestTicketsOfMembers: who sees, gives and cancels which tickets.
+func TestTicketsOfMembers(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, ticketSetup)
+	cashiers := s.givesTicket(roleCashier, "R-1")
+	managers := s.givesTicket(roleManager, "R-2")
+	status := func(as role, path string) int { return s.open(as, path).Code }
+	for _, test := range []struct {
+		as   role
+		path string
+		want int
+	}{
+		{roleCashier, cashiers, 200}, {roleCashier, managers, 403}, {roleCashier, ticketsPath, 403}, {roleCashier, newTicketPath, 200},
+		{roleManager, cashiers, 200}, {roleManager, ticketsPath, 200}, {roleOwner, cashiers, 200},
+		{roleViewer, cashiers, 200}, {roleViewer, ticketsPath, 200}, {roleViewer, newTicketPath, 403},
+		{roleDeveloper, cashiers, 403}, {roleDeveloper, ticketsPath, 403}, {roleDeveloper, newTicketPath, 403},
+		{roleCashier, pathOfTicket(id{9}.String()), 404}, {roleOwner, pathOfTicket("nada"), 404},
+	} {
+		if got := status(test.as, test.path); got != test.want {
+			t.Errorf("%s opens %s: %d, want %d", test.as, test.path, got, test.want)
+		}
+	}
+	s.wants("a viewer could claim it", s.open(roleViewer, cashiers).Body.String(), "!T-", "!<svg", "!cancelar", "R-1")
+	s.wants("a manager", s.open(roleManager, cashiers).Body.String(), "T-", "<svg", "cancelar")
+	for as, path := range map[role]string{roleCashier: managers, roleViewer: cashiers} {
+		if w := s.post(as, path+"/cancelar", url.Values{"externalId": {"R-1"}}); w.Code != http.StatusForbidden {
+			t.Errorf("%s cancels %s: %d", as, path, w.Code)
+		}
+	}
+	s.shop.wantTickets("2 Open 0 Claimed 0 Cancelled 0 Registered 0 Expired")
+	s.wants("cancelled", s.open(roleCashier, s.led(roleCashier, cashiers+"/cancelar", "externalId", "R-2")).Body.String(), "Cancelado", "!T-", "!<svg", "!cancelar")
+	s.wants("what was done", s.open(roleCashier, "/panel/caja").Body.String(), cashiers, `<span class="tag">Cancelado</span>`)
+	s.shop.wantTickets("1 Open 0 Claimed 1 Cancelled 0 Registered 0 Expired")
+
+	late := s.givesTicket(roleCashier, "R-3")
+	s.shop.pass(oneDay)
+	s.comesBack(roleCashier)
+	if got := status(roleCashier, late); got != 403 {
+		t.Errorf("a cashier opens a ticket of yesterday: %d", got)
+	}
+	if w := s.post(roleCashier, late+"/cancelar", url.Values{}); w.Code != http.StatusForbidden {
+		t.Errorf("a cashier cancels a ticket of yesterday: %d", w.Code)
+	}
+}
+
+// TestTicketShown: the page has the code until the ticket is claimed, and its address where the server
+// has cards.
+func TestTicketShown(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, ticketSetup)
+	path := s.givesTicket(roleCashier, "R-1")
+	without := s.open(roleCashier, path).Body.String()
+	s.api.engine.cardsAt = cardsBase
+	with := s.open(roleCashier, path).Body.String()
+	code := ask(s.shop, func(t *txn) (string, error) {
+		x, err := t.tickets.called("R-1")
+		if err != nil {
+			return "", err
+		}
+		shape, err := newCodedTicket(t, x)
+		return *shape.Code, err
+	})
+	s.wants("without cards", without, "<strong>"+code+"</strong>", string(qrPicture(code, code, panelQR)), "hasta el 1 abr 2026, 23:59")
+	s.wants("with cards", with, "<strong>"+code+"</strong>", string(qrPicture(cardsBase+"/c/"+code, code, panelQR)))
+
+	sold := s.shop.claimed(code, s.shop.customer("ana"))
+	s.wants("claimed", s.open(roleOwner, path).Body.String(), "Reclamado", "/panel/ventas/"+sold.ID.String(), "!"+code, "!cancelar")
+	s.wants("claimed, to a cashier", s.open(roleCashier, path).Body.String(), "Reclamado", "!"+sold.ID.String())
+	s.wants("the sale", s.open(roleOwner, "/panel/ventas/"+sold.ID.String()).Body.String(), "Ticket reclamado")
+	if w := s.post(roleCashier, path+"/cancelar", url.Values{}); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "El ticket ya se reclamó") {
+		t.Errorf("a claimed ticket is cancelled: %d\n%s", w.Code, mainOf(w.Body.String()))
+	}
+}
+
+// TestTicketList: filters and pages of the list.
+func TestTicketList(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, ticketSetup)
+	ana := s.shop.customer("ana")
+	for n := range 45 {
+		if x := s.shop.ticket(fmt.Sprint("R-", n)); n == 7 {
+			s.shop.claimed(x.Code, ana)
+		}
+		s.shop.pass(time.Hour)
+	}
+	s.comesBack(roleOwner)
+	for query, want := range map[string]int{"": 20, "?page=3": 5, "?page=4": 0, "?status=Claimed": 1, "?status=Open&page=3": 4, "?externalId=R-7": 1, "?externalId=R-7&status=Open": 0, "?from=2026-03-04": 1, "?to=2026-03-02": 20} {
+		page := s.open(roleOwner, ticketsPath+query).Body.String()
+		if got := strings.Count(mainOf(page), "<tr><td>"); got != want {
+			t.Errorf("%s: %d rows, want %d\n%s", query, got, want, mainOf(page))
+		}
+	}
+	s.wants("a claimed one", s.open(roleOwner, ticketsPath+"?status=Claimed").Body.String(), "/panel/ventas/", "1 con este filtro")
 }

@@ -18,6 +18,8 @@ type activityRecords struct {
 	from      instant         // no record since then was left out
 	welcomes  map[uint64]bool // movements that sign-up rules made, by Seq
 	own       map[id]id       // each team member's own customer, by user
+	limit     int             // tickets of a day that a customer may claim; 0: there are no tickets
+	tickets   map[id]*ticket  // of the claimed sales, by sale
 	zone      func(instant) day
 }
 
@@ -83,7 +85,9 @@ type favoured struct {
 func (r *activityRecords) works(since instant) []work {
 	all := map[creator]*work{}
 	of := func(by creator) *work {
-		by.Actor = ""
+		if by.Actor = ""; by.Type == byClient { // customers are one, as imports are
+			by.ID = id{}
+		}
 		if all[by] == nil {
 			all[by] = &work{By: by, customers: map[id]*regular{}, friends: map[friend]*favoured{}}
 		}
@@ -230,6 +234,77 @@ func recentActivity(t *txn, since instant, most int, skip func(error) bool) (*ac
 		}
 	}
 	return r, nil
+}
+
+// A fewClaimers is somebody who makes tickets, most of which one or two customers claim.
+type fewClaimers struct {
+	By        creator // without Actor
+	Claimed   int
+	Most      int  // of them, by those customers
+	Customers []id // the one who claimed most first
+}
+
+// fewestClaimed is of how many claimed tickets the page says that few claim them.
+const fewestClaimed = 10
+
+func isPurchase(s *sale) bool { return s.Type == typePurchase }
+
+// claims are the sales that customers claimed.
+func (r *activityRecords) claims() (list []*sale) {
+	for _, s := range r.sales {
+		if isPurchase(s) && s.Source == sourceClaim {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// readTickets reads the tickets of the claimed sales, where there are tickets.
+func (r *activityRecords) readTickets(t *txn, skip func(error) bool) (err error) {
+	if t.cfg.tickets() == nil {
+		return nil
+	}
+	r.limit = t.cfg.tickets().MaxPerCustomerPerDay
+	r.tickets, err = t.tickets.ofClaims(r.claims(), skip)
+	return err
+}
+
+// fewClaimers are those whose tickets few claim, who made most of them first.
+func (r *activityRecords) fewClaimers() (list []fewClaimers) {
+	claimed := map[creator]map[id]int{}
+	for _, s := range r.claims() {
+		x := r.tickets[s.ID]
+		if x == nil {
+			continue
+		}
+		by := x.By
+		by.Actor = ""
+		if claimed[by] == nil {
+			claimed[by] = map[id]int{}
+		}
+		claimed[by][s.Customer]++
+	}
+	for by, times := range claimed {
+		f := fewClaimers{By: by, Customers: slices.SortedFunc(maps.Keys(times), func(a, b id) int {
+			return cmp.Or(-cmp.Compare(times[a], times[b]), compareIDs(a, b))
+		})}
+		for _, n := range times {
+			f.Claimed += n
+		}
+		for i, c := range f.Customers[:min(2, len(f.Customers))] {
+			if f.Most += times[c]; 2*f.Most > f.Claimed {
+				f.Customers = f.Customers[:i+1]
+				break
+			}
+		}
+		if f.Claimed >= fewestClaimed && 2*f.Most > f.Claimed {
+			list = append(list, f)
+		}
+	}
+	slices.SortFunc(list, func(a, b fewClaimers) int {
+		return cmp.Or(-cmp.Compare(a.Claimed, b.Claimed), compareIDs(a.By.ID, b.By.ID))
+	})
+	return list
 }
 
 // isWelcome reports whether sign-up rules gave the points of a movement. Such a movement is one of

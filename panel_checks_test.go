@@ -137,6 +137,7 @@ func TestPanelForeign(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	w := newFormWorld(t)
+	w.haveTickets()
 	theirs := w.elsewhere()
 	made := map[string]string{}
 	for name, value := range theirs {
@@ -214,7 +215,9 @@ func TestPanelForeign(t *testing.T) {
 // elsewhere makes another organization, and returns its values of the world's names.
 func (w *formWorld) elsewhere() map[string]string {
 	w.panelShop.shop.Helper()
-	w.panelShop.shop.apply([]byte(strings.NewReplacer("cafe-luna", "tienda", `"crm"`, `"ajeno-7"`).Replace(string(formSetup.document()))))
+	ticketed := formSetup
+	ticketed.settings = ticketSettings
+	w.panelShop.shop.apply([]byte(strings.NewReplacer("cafe-luna", "tienda", `"crm"`, `"ajeno-7"`).Replace(string(ticketed.document()))))
 	names := map[string]string{"hook": "ajeno-7"}
 	w.panelShop.shop.in(2, func() {
 		c := w.panelShop.shop.customer("eva")
@@ -225,7 +228,7 @@ func (w *formWorld) elsewhere() map[string]string {
 		w.panelShop.shop.invited("mia@example.com", roleCashier)
 		user := w.panelShop.shop.person("leo@example.com", roleCashier)
 		open := ask(w.panelShop.shop, func(t *txn) ([]*listedInvitation, error) { return t.people.invitations() })
-		names["code"] = x.Code
+		names["code"], names["ticketId"] = x.Code, w.panelShop.shop.ticket("R-1").ID.String()
 		ask(w.panelShop.shop, func(t *txn) (any, error) {
 			p := t.cfg.Programs[0]
 			for name, value := range map[string]fmt.Stringer{
@@ -249,6 +252,7 @@ func TestPanelNavigation(t *testing.T) {
 	t.Parallel()
 	skipQuick(t)
 	w := newFormWorld(t)
+	w.haveTickets()
 	href := regexp.MustCompile(`href="(/panel[^"#]*)`)
 	for _, as := range roles {
 		first := w.panelShop.open(as, "/panel/cuenta").Body.String()
@@ -382,6 +386,7 @@ func TestPanelChecks(t *testing.T) {
 // apiAlone says why a POST or PATCH of the API has no form.
 var apiAlone = map[string]string{
 	"POST /api/v1/transactions/batch":                  "a till registers one sale at a time; a batch's items are registered as single sales are",
+	"POST /api/v1/tickets/claim":                       "customers claim tickets on their own pages; a till that knows the customer registers the sale",
 	"POST /api/v1/points/batch":                        "a form gives points to one customer; a batch's are given as single ones are",
 	"POST /api/v1/points/customers/{customerId}/holds": "a web shop sets points aside for its orders; the panel shows that",
 	"POST /api/v1/points/holds/{holdId}/capture":       "a web shop knows when its order ships",
@@ -467,6 +472,8 @@ func levelEntry(e Entry) (string, error) {
 		return levelAs(e, func(x *redemption) { x.By, x.UsedBy = creator{}, creator{} })
 	case e.Key[0] == 'f':
 		return levelAs(e, func(v *configVersion) { v.By, v.AuditSeq = creator{}, 0 })
+	case tableTickets.has(e.Key):
+		return levelAs(e, func(x *ticket) { x.By, x.ClosedBy = creator{}, creator{} })
 	case tableCards.has(e.Key):
 		return levelAs(e, func(d *card) { d.By = creator{} })
 	case e.Key[0] == 'n':

@@ -46,7 +46,7 @@ func newFormWorld(t testing.TB) *formWorld {
 }
 
 func newFormWorldOn(s *panelShop) *formWorld {
-	s.api.cards = cardsBase
+	s.api.engine.cardsAt = cardsBase
 	s.api.logins.iterations = 2
 	s.api.logins.sources = newLoginLimits(1<<20, 1)
 	s.panel.sessionLimits = s.shop.engine.sessionLimits
@@ -204,6 +204,8 @@ var goodForms = map[string]goodForm{
 	"/panel/caja/{customerId}/venta": {post: of("totalAmount", "1,500.50", "externalId", "T-9", "comment", "Con\r\ndos", "items[0].sku", "A", "items[0].price", "10", "items[0].quantity", "2", "items[3].sku", "B", "items[3].price", "1.5", "items[3].quantity", "1"),
 		api: `POST /transactions {"customerId":"{customerId}","totalAmount":1500.50,"externalId":"T-9","comment":"Con\ndos","items":[{"sku":"A","price":10,"quantity":2},{"sku":"B","price":1.5,"quantity":1}]}`},
 	"/panel/caja/{customerId}/canje":                    {post: of("productId", "{productId}", "expectedPoints", "80"), api: `POST /rewards/redeem {"customerId":"{customerId}","productId":"{productId}","expectedPoints":80}`},
+	newTicketPath:                                       {prepare: (*formWorld).haveTickets, post: of("totalAmount", "1,500.50", "externalId", "R-2"), api: `POST /tickets {"totalAmount":1500.50,"externalId":"R-2"}`},
+	ticketPath + "/cancelar":                            {prepare: (*formWorld).haveTickets, api: `POST /tickets/cancel {"externalId":"R-1"}`},
 	"/panel/caja/{joinCode}/alta":                       {prepare: (*formWorld).haveJoin, pair: "somebody was enrolled and given a card", api: `POST /customers {"joinCode":"{joinCode}"}`},
 	"/panel/caja/{customerId}/tarjeta":                  {api: `POST /customers/{customerId}/card {}`},
 	"/panel/caja/{customerId}/tarjeta/anular":           {prepare: (*formWorld).haveCard, api: `POST /customers/{customerId}/card/revoke {}`},
@@ -366,6 +368,12 @@ func (w *formWorld) haveCard() {
 // haveJoin has somebody fill in the form to join.
 func (w *formWorld) haveJoin() {
 	_, w.names["joinCode"] = w.panelShop.shop.joining(preEnrolment{FirstName: "Sol", Phone: "+525511112222"})
+}
+
+// haveTickets lets the organization have tickets, and makes one.
+func (w *formWorld) haveTickets() {
+	w.panelShop.shop.apply(bytes.Replace(w.panelShop.shop.exportedDocument(), []byte(`"externalIds":"Free"`), []byte(ticketSettings), 1))
+	w.names["ticketId"] = w.panelShop.shop.ticket("R-1").ID.String()
 }
 
 // haveHold sets points of Ana aside.
@@ -564,6 +572,7 @@ func TestPanelPagesWriteNothing(t *testing.T) {
 	t.Parallel()
 	skipQuick(t)
 	w := newFormWorldOn(newOperatedShop(t).panelShop)
+	w.haveTickets()
 	before := w.panelShop.shop.entries()
 	var paths []string
 	for _, p := range panelPages() {
@@ -620,7 +629,9 @@ func asShown(page string) url.Values {
 func TestPanelFormsIdle(t *testing.T) {
 	t.Parallel()
 	w := newFormWorld(t)
-	w.panelShop.shop.apply(bytes.Replace(w.panelShop.shop.exportedDocument(), []byte(`"externalIds":"Free"`), []byte(`"externalIds":"Unique"`), 1))
+	w.haveTickets()
+	w.panelShop.shop.ticket("R-2")
+	w.panelShop.shop.ok(w.panelShop.shop.cancelTicket(ticketCancel{ExternalID: "R-1"}))
 	if !w.panelShop.shop.config().uniqueExternalIDs() {
 		t.Fatal("externalIds are not unique")
 	}
@@ -635,6 +646,8 @@ func TestPanelFormsIdle(t *testing.T) {
 		fields       url.Values
 	}{
 		{"a ticket that the API has registered", "/panel/caja/" + customer + "/venta", url.Values{"totalAmount": {"150"}, "externalId": {"T-9"}}},
+		{"a ticket that was given", newTicketPath, url.Values{"totalAmount": {"100"}, "externalId": {"R-2"}}},
+		{"a ticket that was cancelled", w.filled(ticketPath + "/cancelar"), url.Values{}},
 		{"a customer as it is", "/panel/clientes/" + customer + "/editar", asShown(w.panelShop.open(roleOwner, "/panel/clientes/"+customer+"/editar").Body.String())},
 	} {
 		for _, as := range []role{roleOwner, roleManager} {
@@ -764,6 +777,7 @@ func TestPanelFormsReadings(t *testing.T) {
 		t.Run(f.path+f.query, func(t *testing.T) {
 			t.Parallel()
 			w := newFormWorld(t)
+			w.haveTickets()
 			w.names["userId"] = w.panelShop.users[roleManager].String() // who may give points by hand
 			for _, again := range w.formsWithAmounts() {                // with the names of this world
 				if again.path == f.path && again.fields.Get("effect") == f.fields.Get("effect") {
@@ -870,7 +884,7 @@ func (im *formImage) post(t testing.TB, route, sender uint8, text string) (*pane
 		return sha256.Sum256(fmt.Append(nil, seeds))
 	})
 	a := newAPIOf(e)
-	a.cards = cardsBase
+	a.engine.cardsAt = cardsBase
 	a.trusted = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	a.logins.iterations = 2
 	p := thePanel(a, panelAddress{}, e.sessionLimits)

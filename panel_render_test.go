@@ -32,6 +32,8 @@ var longWord = strings.Repeat("W", 100)
 // newHostileShop returns a world whose names are all hostile.
 func newHostileShop(t *testing.T) *formWorld {
 	w := newFormWorldOn(newOperatedShop(t).panelShop)
+	w.haveTickets()
+	w.names["ticketId"] = w.panelShop.shop.ticket(hostile + "ticket").ID.String()
 	document, asJSON := string(w.panelShop.shop.exportedDocument()), func(s string) string {
 		raw, err := json.Marshal(s)
 		w.panelShop.shop.ok(err)
@@ -258,6 +260,7 @@ func TestPanelOneLanguage(t *testing.T) {
 	skipShort(t)
 	for lang, other := range map[string]string{"es": "en", "en": "es"} {
 		w := newFormWorldOn(newOperatedShop(t).panelShop)
+		w.haveTickets()
 		w.panelShop.panel.asked.Burst = 1000 // more pages than a person opens
 		w.panelShop.speaks(roleOwner, lang)
 		exact, forms := sayings(other)

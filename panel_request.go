@@ -204,6 +204,8 @@ func (v *panelRequest) allow() error {
 		return newError(codeRouteNotFound)
 	case v.need != anyone && !v.may(v.need):
 		return newError(codePermissionRequired).with("permission", string(v.need))
+	case ofTickets(v.route) && v.cfg.tickets() == nil:
+		return newError(codeRouteNotFound)
 	}
 	return nil
 }
@@ -212,6 +214,17 @@ func (v *panelRequest) allow() error {
 // the developers' area is there for operators alone (contract §19).
 func (v *panelRequest) hasPlace(route string) bool {
 	return v.planHasAPI() || v.may(operates) || route != developmentPath && !strings.HasPrefix(route, developmentPath+"/")
+}
+
+const (
+	newTicketPath = "/panel/caja/ticket"
+	ticketsPath   = "/panel/ventas/tickets"
+	ticketPath    = "/panel/tickets/{ticketId}"
+)
+
+// ofTickets reports whether a route is there only for an organization that has tickets.
+func ofTickets(route string) bool {
+	return route == newTicketPath || route == ticketsPath || strings.HasPrefix(route, ticketPath)
 }
 
 // opens reports whether the member may open a place.

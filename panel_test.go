@@ -152,6 +152,7 @@ func (s *panelShop) open(as role, path string) *httptest.ResponseRecorder {
 // A step is
 //
 //	world              in a formWorld, with its names; before all steps
+//	tickets            in an organization that has tickets; before all steps
 //	as ROLE [LANGUAGE] from now on; nobody: without a session; browser: with that of the last log-in
 //	GET PATH           or POST PATH, with a line NAME=VALUE for each field
 //	=> STATUS [WHERE]  what came of it, and the page's main part up to the next blank line
@@ -171,7 +172,11 @@ func TestPanelPages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := &panelTranscript{panelShop: newPanelShop(t, panelSetup), names: map[string]string{}}
+			with := panelSetup
+			if strings.Contains(string(text), "\ntickets\n") {
+				with.settings = ticketSettings
+			}
+			p := &panelTranscript{panelShop: newPanelShop(t, with), names: map[string]string{}}
 			if strings.Contains(string(text), "\nworld\n") {
 				w := newFormWorld(t)
 				p = &panelTranscript{panelShop: w.panelShop, names: w.names}

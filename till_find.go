@@ -252,8 +252,8 @@ type doneItem struct {
 	At       instant
 	Text     string // the name of its text
 	Path     string
-	Customer string
-	Amount   decimal // of a sale; 0: it is none
+	Customer string  // of a ticket, its number
+	Amount   decimal // of a sale or a ticket; 0: it is none
 	Reward   string
 	State    string // the name of the text that says what became of it; "": it stands
 }
@@ -266,7 +266,7 @@ const (
 
 // tillDone are the texts of the audit log's actions that are done at the till.
 var tillDone = map[string]string{
-	"transaction.created": "till.did.sold", "transaction.returned": "till.did.returned", "customer.created": "till.did.enrolled",
+	"transaction.created": "till.did.sold", "ticket.created": "till.did.ticket", "transaction.returned": "till.did.returned", "customer.created": "till.did.enrolled",
 	"redemption.created": "till.did.redeemed", "redemption.used": "till.did.used", auditRedemptionCancelled: "till.did.cancelled",
 }
 
@@ -288,6 +288,8 @@ func (view *tillView) doneToday(v *panelRequest) fillFunc {
 	}
 }
 
+func pathOfTicket(ticket string) string { return "/panel/tickets/" + ticket }
+
 // newDoneItem is what was done to a subject at the till, and what became of it since.
 func newDoneItem(t *txn, action, subject string) (item doneItem, err error) {
 	u, _ := parseID(subject)
@@ -301,6 +303,16 @@ func newDoneItem(t *txn, action, subject string) (item doneItem, err error) {
 		}
 		cust, rest = s.Customer, "/venta/"+subject
 		item.Amount, item.State = s.Total, s.back()
+	case "ticket":
+		x, err := t.tickets.get(u)
+		if err != nil {
+			return item, err
+		}
+		item.Amount, item.Customer, item.Path = x.Total, x.ExternalID, pathOfTicket(subject)
+		if status := x.status(t.now); status != ticketOpen {
+			item.State = "ticket.status." + status
+		}
+		return item, nil
 	case "redemption":
 		x, err := t.rewards.redemption(u)
 		if err != nil {

@@ -26,7 +26,7 @@ var madeNames = []string{
 	"by.", "category.", "field.", "error.", "gift.", "reason.", "redemption.", "role.", "sale.", "source.", "status.", "title.",
 	"day.", "doc.", "list.", "op.", "organization.", "program.", "refusal.", "review.kind.", "reward.", "rule.", "segment.", "span.", "who.", "word.",
 	"address.", "class.", "key.access.", "key.expires.", "key.overlap.", "keys.filter.", "mend.", "preset.", "requests.found.", "requests.times.", "resource.", "scope.", "permission.",
-	"hook.why.", "webhook.", "audit.kind.", "figure.by.", "figure.none.", "figure.period.", "person.span.", "notices.tab.",
+	"hook.why.", "webhook.", "audit.kind.", "figure.by.", "figure.none.", "figure.period.", "person.span.", "notices.tab.", "ticket.status.",
 }
 
 var verbs = regexp.MustCompile(`%(?:\[\d\])?[a-z]`)
