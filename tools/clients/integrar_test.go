@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,6 +42,20 @@ func block(t *testing.T, document, heading, fence string) string {
 	return text + "\n"
 }
 
+// runner writes a program to a file. What it returns runs it, with more variables of the environment.
+func (l *language) runner(t *testing.T, program string, env ...string) func(args ...string) (string, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), l.file)
+	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return func(args ...string) (string, error) {
+		cmd := exec.Command(l.command[0], slices.Concat(l.command[1:], []string{file}, args)...)
+		cmd.Env = append(os.Environ(), env...)
+		return output(cmd)
+	}
+}
+
 // The output of a till whose voucher could be redeemed.
 var (
 	newCustomer = "Cliente nuevo: \\+525587654321\n"
@@ -68,17 +83,9 @@ func TestIntegrar(t *testing.T) {
 			for _, n := range l.needs {
 				need(t, n[0], n[1])
 			}
-			file := filepath.Join(t.TempDir(), l.file)
-			if err := os.WriteFile(file, []byte(block(t, string(document), l.heading, l.fence)), 0o600); err != nil {
-				t.Fatal(err)
-			}
 			s := serve(t)
 			way := newLossy(t, s.Base)
-			run := func(args ...string) (string, error) {
-				cmd := exec.Command(l.command[0], append(append(l.command[1:len(l.command):len(l.command)], file), args...)...)
-				cmd.Env = s.env(way.base)
-				return output(cmd)
-			}
+			run := l.runner(t, block(t, string(document), l.heading, l.fence), s.env(way.base)...)
 
 			first, err := run("55 8765 4321", "1500", "T-1001")
 			if err != nil || !soldAndUsed.MatchString(first) || !strings.HasPrefix(first, "Cliente nuevo") {
@@ -183,15 +190,9 @@ func (s *server) issueCard(t *testing.T, customer string) string {
 // reader runs a program with the address of a card, and tells whether it ended well.
 func (l *language) reader(t *testing.T, program string) func(card string) (string, bool) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), l.file)
-	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	return func(card string) (string, bool) {
-		cmd := exec.Command(l.command[0], append(l.command[1:len(l.command):len(l.command)], file)...)
-		cmd.Env = append(os.Environ(), "TARJETA="+card, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
-		text, err := cmd.CombinedOutput()
-		return string(text), err == nil
+		text, err := l.runner(t, program, "TARJETA="+card, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")()
+		return text, err == nil
 	}
 }
 
