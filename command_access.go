@@ -254,7 +254,7 @@ func (k *listedKey) limitsText() string {
 		text += " sin tarjeta"
 	}
 	if k.TicketNumber != nil {
-		text += fmt.Sprintf(" tickets:%d", *k.TicketNumber)
+		text += fmt.Sprintf(", firma tickets como %d", *k.TicketNumber)
 	}
 	return text
 }

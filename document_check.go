@@ -238,7 +238,7 @@ func (ck *checker) cards(d *cardsDoc) {
 
 func (ck *checker) tickets(d *ticketsDoc, externalIDs string) {
 	const path = "organization.settings.tickets"
-	ck.require(externalIDs == externalIDsUnique, path, "tickets requiere externalIds Unique")
+	ck.require(externalIDs == externalIDsUnique, "organization.settings.externalIds", "tickets requiere externalIds Unique")
 	ck.require(d.Days >= 1 && d.Days <= mostTicketDays, path+".days", "debe estar entre 1 y %d", mostTicketDays)
 	ck.require(d.MaxPerCustomerPerDay >= 1 && d.MaxPerCustomerPerDay <= mostTicketsDay, path+".maxPerCustomerPerDay", "debe estar entre 1 y %d", mostTicketsDay)
 }

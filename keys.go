@@ -312,6 +312,9 @@ func (ks *keysTxn) ticketSecret(given string, again bool) (k *apiKey, secret str
 	if err == nil && ks.t.cfg.tickets() == nil {
 		err = operatorErrorf("", "%s: falta settings.tickets en su configuración", codeTicketsDisabled.message)
 	}
+	if err == nil && k.mayUse("transactions:write") != nil {
+		err = operatorErrorf("", "la API key %s no tiene el scope transactions:write, con que se dan tickets", k.ID)
+	}
 	if err == nil && (k.TicketNumber != 0) != again {
 		err = operatorErrorf("", "la API key %s ya tiene un secreto, que no se puede volver a mostrar: con -rotate se hace otro", k.ID)
 		if again {
@@ -329,7 +332,7 @@ func (ks *keysTxn) ticketSecret(given string, again bool) (k *apiKey, secret str
 	if err := ks.save(hash, k); err != nil {
 		return nil, "", err
 	}
-	made := append(keyChanges(&before, k), change{"ticketSecrets", nil, secrets})
+	made := append(keyChanges(&before, k), change{"ticketSecrets", stated(secrets - 1), secrets})
 	return k, secret, ks.t.audit.note(auditKeyChanged, k.ID.String(), made)
 }
 

@@ -1,15 +1,24 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // A claim makes a ticket a sale of a customer, once. The sale is as of the ticket's moment, as one that
 // comes late (sales_late.go), but may be as old as tickets may, not as sales that come late.
+
+// claimPath is what the path of a ticket's page begins with.
+const claimPath = "/c/"
 
 // find returns the ticket that a text is: one that is kept, by its code, or a signed one, which the store
 // may not have seen; then it has no id.
 func (ti *ticketsTxn) find(text string) (*ticket, error) {
 	if err := ti.mustBeServed(); err != nil {
 		return nil, err
+	}
+	if i := strings.LastIndex(text, claimPath); i >= 0 { // a scanner reads the whole address
+		text = text[i+len(claimPath):]
 	}
 	if signed, ok := readSigned(trimBlanks(text)); ok {
 		return ti.signed(signed)

@@ -86,7 +86,7 @@ func TestTickets(t *testing.T) {
 	_, err = s.tryTicket(newTicket{ExternalID: "A-1", Total: dec("101")})
 	s.want(err, "external_id_conflict")
 
-	sold := s.claimed(strings.ToLower(first.Code), ana)
+	sold := s.claimed("https://club.test/c/"+strings.ToLower(first.Code), ana)
 	s.wantStanding(ana, "100 0 100", "claimed")
 	if sold.Source != sourceClaim || sold.ExternalID != "A-1" {
 		t.Errorf("the sale is %+v", sold)

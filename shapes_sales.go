@@ -49,7 +49,7 @@ type saleShape struct {
 // A ticketShape is a ticket as it is now.
 type ticketShape struct {
 	ID            id         `json:"id"`
-	Code          *string    `json:"code"` // null: it was signed, or is only read
+	Code          *string    `json:"code"` // null: it was signed, is only read, or cannot be claimed
 	URL           *string    `json:"url"`  // null also where the server has no cards
 	Status        string     `json:"status"`
 	ExternalID    string     `json:"externalId"`
@@ -71,13 +71,13 @@ func newTicketShape(t *txn, x *ticket) (ticketShape, error) {
 	return shape, err
 }
 
-// newCodedTicket shows a ticket with its code.
+// newCodedTicket shows a ticket with its code, as long as that can be claimed.
 func newCodedTicket(t *txn, x *ticket) (ticketShape, error) {
 	shape, err := newTicketShape(t, x)
-	if x.Code != "" {
+	if x.Code != "" && shape.Status == ticketOpen {
 		shape.Code = new(membercode.Written(x.Code))
 		if t.cards.at != "" {
-			shape.URL = new(t.cards.at + "/c/" + *shape.Code)
+			shape.URL = new(t.cards.at + claimPath + *shape.Code)
 		}
 	}
 	return shape, err

@@ -43,7 +43,7 @@ type site struct {
 }
 
 // sitePaths are what the site's paths begin with.
-var sitePaths = []string{"/t/", "/u/", "/c/", siteStylePrefix}
+var sitePaths = []string{"/t/", "/u/", claimPath, siteStylePrefix}
 
 // page registers a page. show returns its view.
 func (s *site) page(pattern string, show func(*siteRequest) (*sitePage, error)) {
@@ -169,7 +169,9 @@ func (v *siteRequest) fail(err error) {
 	title, text := "site.fault", "site.fault.text"
 	switch v.status {
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
-		title, text = "site.gone", "site.gone.text"
+		if title, text = "site.gone", "site.gone.text"; strings.HasPrefix(v.r.URL.Path, claimPath) {
+			title, text = "site.ticket.gone", "site.ticket.gone.text"
+		}
 	case http.StatusTooManyRequests:
 		if title, text = "site.often", "site.often.text"; e.code == codeJoinsMany {
 			title, text = "site.later", "site.later.text"

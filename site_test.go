@@ -586,6 +586,7 @@ func TestSiteTicket(t *testing.T) {
 
 	first := "/c/" + membercode.Written(s.shop.ticket("A-1").Code)
 	shows("with a card", open(first, cookie), http.StatusOK, "100.00", "Te da 100 Lunas", "Sumar a la tarjeta de Ana", "!name=\"code\"", "!Eva")
+	shows("for another one", open(first+"?otra=1", cookie), http.StatusOK, `name="code"`, "!Ana")
 	shows("without one", open(first, ""), http.StatusOK, "100.00", "!Te da", "!Ana", `name="code"`, `href="/u/cafe-luna"`)
 	if w := s.posted(first, "", cookie); w.Code != http.StatusSeeOther || w.Header().Get("Location") != first {
 		t.Errorf("added: %d to %q", w.Code, w.Header().Get("Location"))
@@ -603,9 +604,11 @@ func TestSiteTicket(t *testing.T) {
 
 	second := "/c/" + s.shop.ticket("A-2").Code
 	shows("a wrong code", s.posted(second, "code=M-0000-0000", ""), http.StatusUnprocessableEntity, "no es de ninguna tarjeta", `value="M-0000-0000"`)
-	if w := s.posted(second, "code="+strings.ToLower(code), ""); w.Code != http.StatusSeeOther || strings.Contains(w.Body.String(), "Eva") {
+	w := s.posted(second, "code="+strings.ToLower(code), "")
+	if w.Code != http.StatusSeeOther || strings.Contains(w.Body.String(), "Eva") {
 		t.Errorf("by code: %d %s", w.Code, w.Body)
 	}
+	shows("added by code", open(w.Header().Get("Location"), ""), http.StatusOK, "¡Listo!", "!Eva", "!Lunas")
 	s.shop.wantStanding(eva, "100 0 100", "by code")
 	shows("no card and no code", s.posted("/c/"+s.shop.ticket("A-3").Code, "", ""), http.StatusUnprocessableEntity, "no es de ninguna tarjeta")
 	for _, id := range []string{"A-4", "A-5"} {
@@ -618,7 +621,7 @@ func TestSiteTicket(t *testing.T) {
 	for why, w := range map[string]*httptest.ResponseRecorder{
 		"nobody's": s.visit("GET", "/c/T-0000-0000-00"), "no code": s.visit("GET", "/c/hola"), "no signature": s.visit("GET", "/c/1.1.QQ.10000.1.xxxx"),
 	} {
-		if gone := s.visit("GET", "/t/x"); w.Code != http.StatusNotFound || w.Body.String() != gone.Body.String() {
+		if gone := s.visit("GET", "/c/x"); w.Code != http.StatusNotFound || w.Body.String() != gone.Body.String() || !strings.Contains(w.Body.String(), "Este ticket no vale") {
 			t.Errorf("%s: %d %s", why, w.Code, w.Body)
 		}
 	}

@@ -21,6 +21,7 @@ type claimView struct {
 	Do           string // the button's text
 	Code, Fault  string // what was typed, and what is wrong with it
 	Join         string // the path of the page to join by; "": there is none
+	Other        string // where another card's code is asked for; "": it is asked for here
 	Until        string
 }
 
@@ -111,7 +112,11 @@ func (v *siteRequest) claimView(t *txn, x *ticket, p *shownPage) (*claimView, er
 	if err != nil {
 		return nil, err
 	}
+	asked := v.r.URL.Query()
 	if c != nil && c.mustBeActive() != nil { // it takes nothing
+		c = nil
+	}
+	if asked.Has(otherParam) {
 		c = nil
 	}
 	if c != nil {
@@ -125,7 +130,9 @@ func (v *siteRequest) claimView(t *txn, x *ticket, p *shownPage) (*claimView, er
 	case refused && x.State == ticketClaimed && c != nil:
 		return view, v.showClaimed(t, x, c, p, view)
 	case refused:
-		view.State = ticketStateText(p, e)
+		if view.State = ticketStateText(p, e); x.State == ticketClaimed && asked.Has(addedParam) {
+			view.State = p.sitePage.T("site.ticket.added")
+		}
 		return view, nil
 	case c == nil:
 		if t.cfg.cards().Join {
@@ -141,6 +148,7 @@ func (v *siteRequest) claimView(t *txn, x *ticket, p *shownPage) (*claimView, er
 		return view, nil
 	}
 	if err == nil {
+		view.Other = withQuery(v.r.URL.EscapedPath(), []pair{{otherParam, "1"}})
 		view.Gives = p.sitePage.T("site.ticket.gives", p.given(t, s))
 	}
 	return view, err
@@ -183,6 +191,13 @@ func ticketStateText(p *shownPage, e *apiError) string {
 	}
 	return p.sitePage.T("site.ticket.none")
 }
+
+// A page with addedParam follows on one where a code was typed, and one with otherParam asks for a code
+// although the browser has a card.
+const (
+	addedParam = "sumado"
+	otherParam = "otra"
+)
 
 // maxClaimForm bounds the form, in bytes.
 const maxClaimForm = 1 << 10
@@ -230,7 +245,11 @@ func (v *siteRequest) claimTicket() (*sitePage, error) {
 		v.status = http.StatusUnprocessableEntity
 		return v.ticketPage(code, "site.ticket.limit")
 	}
-	v.Header()["Location"] = []string{v.r.URL.EscapedPath()} // which says what became of it
+	path := v.r.URL.EscapedPath() // which says what became of it
+	if err == nil && code != "" {
+		path = withQuery(path, []pair{{addedParam, "1"}})
+	}
+	v.Header()["Location"] = []string{path}
 	v.status = http.StatusSeeOther
 	v.send()
 	return nil, nil
