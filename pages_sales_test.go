@@ -187,6 +187,25 @@ func TestPanelWithoutTickets(t *testing.T) {
 	}
 }
 
+// TestTillTicketUnclaimed: what is on a ticket that nobody has claimed, scanned or typed, leads to nobody, and
+// the till says how its sale is registered.
+func TestTillTicketUnclaimed(t *testing.T) {
+	t.Parallel()
+	s := newPanelShop(t, ticketSetup)
+	path := s.givesTicket(roleCashier, "R-1")
+	code := regexp.MustCompile(`T-[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{2}`).FindString(s.open(roleManager, path).Body.String())
+	find := func(text string) string {
+		return s.open(roleCashier, withQuery("/panel/caja", []pair{{"q", text}})).Body.String()
+	}
+	for _, text := range []string{code, "https://club.test/c/" + code, "R-1"} {
+		s.wants("found by "+text, find(text), "El ticket R-1 está por reclamar", "!No hay nadie")
+	}
+	s.wants("no such ticket", find("R-2"), "No hay nadie")
+	_, err := s.shop.sell(newSale{Customer: s.shop.customer("ana"), Total: dec("5"), ExternalID: "R-1"})
+	s.shop.ok(err)
+	s.wants("registered since", find(code), "No hay nadie")
+}
+
 // TestTicketsOfMembers: who sees, gives and cancels which tickets.
 func TestTicketsOfMembers(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ type tillView struct {
 	One            id     // the customer that was found; zero: none, or several
 	Join           string // the page of the pre-enrolment whose code was found; "": none
 	Sale           string // the page of the sale whose ticket was found; "": none
+	Ticket         string // the number of a ticket that was found and nobody has claimed; "": none
 	Hits           []tillHit
 	All            uint64 // how many the search found; Hits is a page of them
 	Previous, Next string // the pages beside this one
@@ -111,6 +113,9 @@ func (view *tillView) find(v *panelRequest) fillFunc {
 			return err
 		}
 		if view.Sale, err = tillTicket(t, v.member, view.Query); err != nil || view.Sale != "" {
+			return err
+		}
+		if view.Ticket, err = unclaimedTicket(t, view.Query); err != nil || view.Ticket != "" {
 			return err
 		}
 		if err := view.searched(v, t, some); err != nil {
@@ -235,6 +240,22 @@ func tillTicket(t *txn, m *member, text string) (string, error) {
 		return "/panel/caja/" + owner.String() + "/venta/" + s.ID.String(), err
 	}
 	return "", nil
+}
+
+// unclaimedTicket is the number of the ticket that a text is, as it was scanned or typed, if it can be
+// claimed: the till registers its sale under that number, which takes its place.
+func unclaimedTicket(t *txn, text string) (string, error) {
+	if t.cfg.tickets() == nil {
+		return "", nil
+	}
+	x, err := t.tickets.find(text)
+	if e, is := errors.AsType[*apiError](err); is && e.code.status < http.StatusInternalServerError {
+		x, err = t.tickets.called(text)
+	}
+	if err != nil || x == nil || x.status(t.now) != ticketOpen {
+		return "", err
+	}
+	return x.ExternalID, nil
 }
 
 // explainedDays is for how many days the till finds a sale by its ticket, and says why it earned
