@@ -2,17 +2,24 @@ package panel
 
 import (
 	"bytes"
+	"fmt"
 	"image"
 	"image/color"
+	"image/draw"
 	"image/png"
+	"math/rand/v2"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/makiuchi-d/gozxing"
 	"github.com/makiuchi-d/gozxing/qrcode"
+
+	"sello/internal/qr"
 )
 
 // qrCode is the picture on the page of the second factor.
@@ -134,4 +141,59 @@ func TestFactorScanned(t *testing.T) {
 	if at := other.address(); at != "/panel" {
 		t.Errorf("the code leads to %s:\n%s", at, other.text("main"))
 	}
+}
+
+var qrRuns = regexp.MustCompile(`M(\d+) (\d+)h(\d+)v1`)
+
+// drawn is the picture of a QR code that internal/qr has made, with so many pixels a module.
+func drawn(t *testing.T, svg string, pixels int) image.Image {
+	var side int
+	if _, err := fmt.Sscanf(svg[strings.Index(svg, `viewBox="0 0 `):], `viewBox="0 0 %d`, &side); err != nil {
+		t.Fatal(err)
+	}
+	img := image.NewGray(image.Rect(0, 0, side*pixels, side*pixels))
+	draw.Draw(img, img.Bounds(), image.White, image.Point{}, draw.Src)
+	for _, m := range qrRuns.FindAllStringSubmatch(svg, -1) {
+		var run [3]int // column, row and length
+		for i := range run {
+			run[i], _ = strconv.Atoi(m[1+i])
+		}
+		dark := image.Rect(run[0], run[1], run[0]+run[2], run[1]+1)
+		draw.Draw(img, image.Rectangle{dark.Min.Mul(pixels), dark.Max.Mul(pixels)}, image.Black, image.Point{}, draw.Src)
+	}
+	return img
+}
+
+// TestQRTexts: another's decoder reads 2,000 texts at random (seed 25), of all lengths and so of all
+// versions of the symbol.
+func TestQRTexts(t *testing.T) {
+	t.Parallel()
+	const letters = "ABCDEFGHJKMNPQRSTVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~:/?#&=%+ ñáé"
+	rnd, all := rand.New(rand.NewPCG(25, 0)), []rune(letters)
+	sizes := map[int]int{}
+	for range 2000 {
+		text := make([]rune, 1+rnd.IntN(200))
+		for i := range text {
+			text[i] = all[rnd.IntN(len(all))]
+		}
+		code, ok := qr.Encode([]byte(string(text)))
+		if !ok {
+			continue // longer than the largest version, as UTF-8
+		}
+		img := drawn(t, code.SVG("", 1), 3)
+		sizes[img.Bounds().Dx()/3]++
+		bitmap, err := gozxing.NewBinaryBitmapFromImage(img)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hints := map[gozxing.DecodeHintType]any{gozxing.DecodeHintType_PURE_BARCODE: true, gozxing.DecodeHintType_CHARACTER_SET: "UTF-8"}
+		result, err := qrcode.NewQRCodeReader().Decode(bitmap, hints)
+		if err != nil || result.GetText() != string(text) {
+			t.Fatalf("%q is read as %v (%v)", string(text), result, err)
+		}
+	}
+	if len(sizes) != 10 {
+		t.Errorf("sizes %v, want those of ten versions", sizes)
+	}
+	t.Log(sizes)
 }
