@@ -93,7 +93,7 @@ func (ti *ticketsTxn) mustBeClaimable(x *ticket) error {
 	case ticketRegistered:
 		return newError(codeTicketRegistered).with("transactionId", x.Sale)
 	}
-	if x.unseen {
+	if x.ID == (id{}) {
 		if err := ti.mustBeUnsold(x); err != nil {
 			return err
 		}
@@ -121,12 +121,13 @@ func (ti *ticketsTxn) mustHaveRoom(c *customer, x *ticket) error {
 	}
 	zone, limit := ti.t.cfg.zone, ti.t.cfg.tickets().MaxPerCustomerPerDay
 	bought, claimed := dayOf(min(x.OccurredAt, ti.t.now), zone), 0 // as of then it becomes a sale
+	began := bought.start(zone)
 	for _, member := range family {
 		for s, err := range ti.t.sales.chainFrom(member.Sales.last()) {
 			if err != nil {
 				return err
 			}
-			if s.RegisteredAt < bought.start(zone) { // so were those before it
+			if s.RegisteredAt < began { // so were those before it
 				break
 			}
 			if s.Source == sourceClaim && s.Type == typePurchase && !s.whollyReturned() && dayOf(s.CreatedAt, zone) == bought {
@@ -175,6 +176,7 @@ func (ti *ticketsTxn) cancel(in ticketCancel) (x *ticket, err error) {
 // end closes a ticket, which the store may not have seen, and tells of it.
 func (ti *ticketsTxn) end(x *ticket, state string, kind eventKind) error {
 	if x.ID == (id{}) {
+		x.ID = ti.t.id()
 		if err := ti.begin(x); err != nil {
 			return err
 		}

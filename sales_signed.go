@@ -41,8 +41,8 @@ func ticketSignerKey(number uint16) key {
 
 const (
 	signedVersion      = "1"
-	signedMAC          = 16 // bytes
-	maxSignedText      = 1500
+	signedMAC          = 16   // bytes
+	maxSignedText      = 1500 // bytes
 	ticketSecretPrefix = "tks_"
 	ticketSecretBytes  = 24
 )
@@ -178,7 +178,7 @@ func (ti *ticketsTxn) signed(in signedTicket) (*ticket, error) {
 		return known, nil
 	}
 	x := &ticket{
-		unseen: true, By: creator{Type: byKey, ID: signer.Key}, State: ticketOpen, ExternalID: in.externalID, Total: in.total,
+		By: creator{Type: byKey, ID: signer.Key}, State: ticketOpen, ExternalID: in.externalID, Total: in.total,
 		OccurredAt: max(min(in.at, ti.t.now), 1),
 	}
 	x.Expires = ti.expiryOf(x)

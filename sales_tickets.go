@@ -16,12 +16,10 @@ import (
 //	G org 'o' time id    → its state (1) and when it expires: tickets by when they happened
 //	Y 't' code           → its organization u32, and its id
 //
-// A till without a network makes a ticket by itself and signs it (sales_signed.go): of such a one nothing
-// is kept until it is claimed or cancelled, and it has no code.
+// A till without a network makes a ticket by itself and signs it (sales_signed.go). Such a ticket has no
+// code, and the store has nothing of it until it is claimed or cancelled.
 type ticket struct {
-	ID id // from the key
-
-	unseen bool // it was signed, and the store has not seen it yet
+	ID id // from the key; zero: it was signed, and the store has not seen it yet
 
 	Code      string // "": it was signed
 	By        creator
@@ -81,7 +79,7 @@ func (x *ticket) fields(c *coder) {
 	}
 }
 
-// status is what a ticket is at a moment, given its state and when it expires.
+// statusOfTicket is what a ticket is at a moment, given its state and when it expires.
 func statusOfTicket(state string, expires, at instant) string {
 	if state == ticketOpen && expires <= at {
 		return ticketExpired
@@ -232,7 +230,7 @@ func (ti *ticketsTxn) make(in newTicket) (x *ticket, known bool, err error) {
 		return nil, false, err
 	}
 	x = &ticket{
-		By: ti.t.by, State: ticketOpen, ExternalID: in.ExternalID, Total: in.Total,
+		ID: ti.t.id(), By: ti.t.by, State: ticketOpen, ExternalID: in.ExternalID, Total: in.Total,
 		Items: in.Items, Labels: in.Labels, Comment: in.Comment, OccurredAt: ti.t.now,
 	}
 	if in.OccurredAt != 0 {
@@ -276,9 +274,9 @@ func (ti *ticketsTxn) expiryOf(x *ticket) instant {
 	return endOfDays(x.OccurredAt, ti.t.cfg.tickets().Days, ti.t.cfg.zone)
 }
 
-// begin gives a ticket that the store has not seen its id. The caller saves it.
+// begin counts a ticket that is new to the store. The caller saves it.
 func (ti *ticketsTxn) begin(x *ticket) error {
-	x.ID, x.CreatedAt = ti.t.id(), ti.t.now
+	x.CreatedAt = ti.t.now
 	n, err := ti.t.count()
 	if err != nil {
 		return err
@@ -421,14 +419,9 @@ func (ti *ticketsTxn) dropOld(limit int) (more bool, err error) {
 			break
 		}
 	}
-	n, err := ti.t.count()
-	if err != nil {
-		return false, err
-	}
 	for _, u := range old {
 		x, err := ti.get(u)
 		if err == nil {
-			n.TicketsDropped = max(n.TicketsDropped, x.OccurredAt+1)
 			err = ti.drop(x)
 		}
 		if err != nil {
@@ -444,6 +437,7 @@ func (ti *ticketsTxn) drop(x *ticket) error {
 		return err
 	}
 	n.Tickets--
+	n.TicketsDropped = max(n.TicketsDropped, x.OccurredAt+1)
 	mark, _ := ti.mark(x)
 	keys := []key{ti.key(x.ID), ti.externalKey(x.ExternalID), mark}
 	if x.Code != "" {

@@ -55,14 +55,6 @@ func isNoTicket(e *apiError) bool {
 	return slices.Contains([]errorCode{codeTicketNotFound, codeTicketInvalid, codeTicketsDisabled, codeExternalIDConflict}, e.code)
 }
 
-// ticketFault is the error to show for one of the engine: what is no ticket is a miss.
-func (v *siteRequest) ticketFault(err error) error {
-	if e, is := errors.AsType[*apiError](err); is && e.code.status < http.StatusInternalServerError {
-		return v.missed()
-	}
-	return err
-}
-
 // ticket shows a ticket.
 func (v *siteRequest) ticket() (*sitePage, error) { return v.ticketPage("", "") }
 
@@ -87,8 +79,11 @@ func (v *siteRequest) ticketPage(code, fault string) (*sitePage, error) {
 		shown.View, err = v.claimView(t, x, shown)
 		return nil, err
 	})
+	if e, is := errors.AsType[*apiError](err); is && e.code.status < http.StatusInternalServerError { // it cannot be shown
+		err = v.missed()
+	}
 	if err != nil {
-		return nil, v.ticketFault(err)
+		return nil, err
 	}
 	// Without a referrer a browser says that the form comes from nowhere; the ticket is no secret from its own
 	// page.
@@ -166,7 +161,7 @@ func (v *siteRequest) showClaimed(t *txn, x *ticket, c *customer, p *shownPage, 
 	return nil
 }
 
-// given is what a sale gives in all programs, as in 15 Lunas y 1 sello.
+// given is what a sale gives in all programs, as in 15 Lunas + 1 sello.
 func (p *shownPage) given(t *txn, s *sale) string {
 	var parts []string
 	for v := range s.shares {
@@ -234,7 +229,7 @@ func (v *siteRequest) claimTicket() (*sitePage, error) {
 	case err != nil && !refused:
 		return nil, err
 	case refused && isNoTicket(e):
-		return nil, v.ticketFault(err)
+		return nil, v.missed()
 	case refused && (e.code == codeCustomerNotFound || e.code == codeCustomerInactive):
 		if err := v.missed(); !errors.Is(err, newError(codeCardNotFound)) { // codes are not guessed
 			return nil, err

@@ -170,10 +170,10 @@ func (v *verifier) soldBeside(one *sale) (bool, error) {
 		return false, nil
 	}
 	for s, err := range v.txn.sales.purchasesCalled(one.ExternalID) {
-		if err != nil || s.ID == one.ID || s.whollyReturned() {
-			if err != nil {
-				return false, err
-			}
+		if err != nil {
+			return false, err
+		}
+		if s.ID == one.ID || s.whollyReturned() {
 			continue
 		}
 		cfg, err := v.txn.sales.configOf(s)
@@ -198,7 +198,7 @@ func (v *verifier) saleOf(x *ticket) (*sale, error) {
 
 // ignoring returns an error unless it has a code.
 func ignoring(err error, code errorCode) error {
-	if known, is := errors.AsType[*apiError](err); is && known.code == code {
+	if errors.Is(err, newError(code)) {
 		return nil
 	}
 	return err
